@@ -15,14 +15,17 @@ FIGURES = PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.figu
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests begin thousands of Pythons: each would compile all that it imports
 
-.PHONY: setup demo test check docs reference image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-env
+.PHONY: setup demo test test-all check docs reference image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-env
 
 setup: $(VENV)/.dev-installed
 
 demo: $(VENV)/.installed $(if $(filter docker,$(SANDBOX)),image)
 	@RAMIFY=$(CURDIR)/$(BIN)/ramify examples/run $(EXAMPLE) --sandbox $(SANDBOX)
 
-test: setup
+test: setup  # in minutes: every law and contract, on small cases
+	@$(PYTEST) --quick --hypothesis-profile=quick
+
+test-all: setup  # also what takes long, and what needs Docker or a browser
 	@$(PYTEST)
 
 check: setup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -22,7 +22,7 @@ class Stop(Enum):
     SUBMITTED = "the work was submitted and checked"
     NO_PROGRESS = "no progress: attempt after attempt ended without anything better"
     FINISHED = "all rollouts that were asked for are finished"
-    NODES = "the limit of nodes is reached"
+    NODES = "the limit of states is reached"
     MEASUREMENTS = "the limit of measurements is reached"
     CALLS = "the limit of model calls is reached"
     TOKENS = "the limit of tokens is reached"
@@ -175,13 +175,12 @@ class Budget:
             return Stop.BATCH
         return stop
 
-    @property
-    def used_share(self) -> float:
-        """The largest share of one of its own limits that is spent; 0 without limits."""
+    def used_share(self, but: Collection[Stop] = ()) -> float:
+        """The largest share of one of its own limits that is spent, `but` for these; 0 without limits."""
         with self._lock:
             spent, nodes = self._spent, self._nodes
         limits = self._limits(spent, nodes)
-        return max((reached / limit for _, limit, reached in limits if limit), default=0.0)
+        return max((reached / limit for stop, limit, reached in limits if limit and stop not in but), default=0.0)
 
     def used_up(self) -> bool:
         """Whether the limit of time, calls, tokens or dollars is reached, so that work in flight should end."""

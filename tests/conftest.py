@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import docker
 import hypothesis
@@ -21,6 +22,7 @@ from tests.images import remove_made
 pytest.register_assert_rewrite("sandboxes.conformance")
 hypothesis.settings.register_profile("unhurried", deadline=None)  # a loaded machine is no failure
 hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("ci"), max_examples=50)  # of two cores
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("unhurried")  # --hypothesis-profile goes before it
 
 
@@ -79,10 +81,50 @@ LONG = [
 """Files of tests that take long, the longest first: a worker takes a whole file, and none begins one at the end."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take long."""
+LEFT_OUT = ("slow", "docker", "browser")
+"""The markers of tests that `--quick` leaves out."""
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
+"""All that a run collected, before options leave out some."""
+COUNT = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help=f"leave out tests that are marked {', '.join(LEFT_OUT)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Begin with the files that take long, and leave out what a quick run does."""
+    config.stash[COLLECTED] = list(items)
+    yield
     places = {f"test_{name}.py": place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+    if config.getoption("--quick"):
+        out = [item for item in items if left_out(item)]
+        items[:] = [item for item in items if not left_out(item)]
+        config.hook.pytest_deselected(items=out)
+        config.stash[COUNT] = len(out)
+        getattr(config, "workeroutput", {})["left_out"] = len(out)
+
+
+def left_out(item: pytest.Item) -> bool:
+    """Whether a quick run leaves the test out."""
+    return any(item.get_closest_marker(name) for name in LEFT_OUT)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Remember what a worker of pytest-xdist left out; each collects all tests."""
+    node.config.stash[COUNT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what a quick run has not tested."""
+    if config.getoption("--quick"):
+        terminalreporter.write_line(
+            f"Left out: {config.stash.get(COUNT, 0):,} tests that take long or need Docker or a browser. "
+            "`make test-all` runs them too."
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -59,6 +59,7 @@ def planned(*acts):
     return Planned((Choice(0), Choice(0), *acts))
 
 
+@pytest.mark.slow
 def test_two_half_fixes_fused_pass_both_tests(attempt, tmp_path):
     result, run, _ = attempt(Doing((LOW, HIGH)), planned(Choice(1, "fuse", 2)))
     assert (result.status, result.verified, result.best_node) == ("solved", True, 3)
@@ -74,6 +75,7 @@ def test_two_half_fixes_fused_pass_both_tests(attempt, tmp_path):
         assert nx.is_directed_acyclic_graph(again.tree.graph)
 
 
+@pytest.mark.slow
 def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_nothing(attempt):
     _, run, events = attempt(Doing((LOW, SPOILT)), planned(Choice(1, "fuse", 2), Choice(2, "fuse", 1)))
     failed = [event for event in events if isinstance(event, Failed)]
@@ -86,11 +88,13 @@ def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_
     assert (run.tree.begun(1, "fuse", 2), run.tree.expandable(1)) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_fork_and_what_it_came_from_have_nothing_to_fuse(attempt):
     _, _, events = attempt(Doing((LOW, HIGH)), planned(Choice(1, "fuse", 0)))
     assert [e.reason for e in events if isinstance(e, Failed)] == ["node 0 has no change that node 1 lacks"]
 
 
+@pytest.mark.slow
 def test_a_state_is_measured_again_whatever_is_known_of_it(attempt):
     _, run, events = attempt(Doing((LOW,)), Planned((Choice(0), Choice(1, "measure"), Choice(0, "measure"))))
     again = [event for event in events if isinstance(event, Remeasured)]
@@ -102,6 +106,7 @@ def test_a_state_is_measured_again_whatever_is_known_of_it(attempt):
     assert (run.tree.expansions(1), len(run.tree)) == (0, 2)
 
 
+@pytest.mark.slow
 def test_behind_a_strict_gate_a_state_that_breaks_a_test_is_recorded_and_never_expanded(attempt):
     spoiling = Edit("halves.py", LOW.old, LOW.new + "_of_all(number):\n    return 0\n\n\ndef twice")
     breaking = Edit("halves.py", "    return 2 * number", "    return 3 * number")
@@ -117,6 +122,7 @@ def test_behind_a_strict_gate_a_state_that_breaks_a_test_is_recorded_and_never_e
     assert passed == sorted(set(passed))
 
 
+@pytest.mark.slow
 def test_two_policies_that_can_each_do_half_solve_together_what_neither_does_alone(attempt, tmp_path):
     low, high = Doing((LOW,), "low/1"), Doing((HIGH,), "high/1")
     result, run, _ = attempt(low, BestFirst(), others=(high,))
@@ -147,6 +153,7 @@ def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
     assert (run.tree[1].label, len(run.tree[1].steps)) == ("changed halves.py: half", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [{"max_calls": 2}, {"max_tokens": 35}, {"max_usd": 0.35}], ids=str)
 def test_a_limit_in_the_midst_of_turns_ends_them_and_keeps_what_they_did(attempt, limit):
     turns = [LOW, HIGH, Edit("halves.py", "2 * number", "number + number")]
@@ -174,6 +181,7 @@ def test_a_search_that_is_cancelled_between_two_turns_keeps_what_the_first_did(a
     assert (result.status, result.best_node) == ("improved", 1)
 
 
+@pytest.mark.slow
 def test_a_policy_is_told_what_came_of_all_that_was_tried_there(attempt):
     heard = []
 
@@ -246,6 +254,7 @@ def test_a_step_that_is_known_is_not_carried_out(provider, tmp_path):
     assert frozen == [taken.state]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [RunTests(), Submit()], ids=["run_tests", "submit"])
 def test_what_another_conversation_did_before_is_carried_out_again_and_answered(attempt, end):
     def answer(position):

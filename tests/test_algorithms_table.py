@@ -22,6 +22,7 @@ def test_seeds_that_differ_give_a_mean_and_a_range():
     assert cells("mcts", batches)[2:] == ("1.5 (1-2) of 3", "70.0 (60-80)", "55.0 (30-80)", "7.0 (4-10)")
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_batch_is_made_once_and_says_what_a_play_on_the_states_of_one_run_says(tmp_path: Path, namespaces: Path):
     command = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest -q -p no:cacheprovider"

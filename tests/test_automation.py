@@ -361,6 +361,7 @@ def test_the_tests_that_a_tool_runs_are_reported_one_by_one(provider: Provider, 
     assert report.adapter == (task.framework or "pytest")
 
 
+@pytest.mark.slow
 def test_how_the_tests_are_run_is_said_once_and_a_resumed_run_runs_them_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -28,6 +28,7 @@ def last_line(done):
     return done.stderr.decode().rstrip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_source_that_cannot_be_parsed_is_named(tmp_path):
     broken = SOURCE.replace("def mean(numbers):", "def mean(numbers)")
     repo = commit(tmp_path / "repo", {"means.py": broken, "test_means.py": TESTS})
@@ -66,6 +67,7 @@ def test_a_full_disk_is_named(tmp_path, size):
     assert "Traceback" not in done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_repository_with_everything_odd_gets_a_patch_that_applies(tmp_path):
     repo, vendored = means(tmp_path / "repo"), means(tmp_path / "vendored")
     (repo / "means.py").write_bytes(SOURCE.replace("\n", "\r\n").rstrip("\r\n").encode())

@@ -9,6 +9,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from agent.errors import UsageError
 from benchmarks.cli.app import app
 from sandboxes import StoreFull
 from tests.instances import make_benchmark
@@ -27,6 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return make_benchmark(tmp_path / "set", test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
 
 
+@pytest.mark.slow
 def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     ran = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 20, *OPTIONS)
@@ -36,8 +38,10 @@ def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Pat
     assert "test_calc.py" not in prediction["model_patch"]
     assert (out / "calc-1" / "patch.diff").read_bytes() == prediction["model_patch"].encode()
 
-    graded = ramify_bench("grade", out, "--source", folder, *OPTIONS)
+    assert f"next: ramify bench grade {out}\n" in ran.stderr
+    graded = ramify_bench("grade", out, *OPTIONS)
     assert (graded.exit_code, graded.stdout) == (0, "revealed tests: 1 resolved\n")
+    assert f"next: ramify bench report {out}\n" in graded.stderr
     assert "evidence: " in graded.stderr
     again = ramify_bench("regrade", out)
     assert again.stdout.splitlines()[0] == "ok  calc-1/1: resolved"
@@ -58,6 +62,17 @@ def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Pat
 
     again = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--max-nodes", 20, *OPTIONS)
     assert "0 of 1 instances to do" in again.stderr
+
+
+def test_predictions_whose_instances_are_not_known_are_graded_with_a_source(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "preds.json").write_text("{}")
+    with pytest.raises(UsageError, match="name them with --source"):
+        ramify_bench("grade", tmp_path / "preds.json", *OPTIONS)
+    moved = tmp_path / "batch"
+    moved.mkdir()
+    (moved / "batch.json").write_text(json.dumps({"source": str(tmp_path / "gone"), "mode": "hidden", "model": "m"}))
+    with pytest.raises(UsageError, match="gone, which is not there any more"):
+        ramify_bench("grade", moved, *OPTIONS)
 
 
 def test_a_policy_that_needs_a_failing_test_has_no_answer_to_hidden_ones(folder: Path, tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ def test_bytes_that_are_not_text_reach_the_tests_unchanged(
     assert grade(instance, Prediction.from_row(row).patch, source, provider).status == "resolved"
 
 
+@pytest.mark.slow
 def test_an_instance_that_holds_is_told_from_one_that_does_not(tmp_path: Path, provider: Provider) -> None:
     good = open_source(str(make_benchmark(tmp_path / "a", test_cmd=PYTEST, requirements=[])), tmp_path / "ca")
     found = check(next(iter(good.instances())), good, provider)

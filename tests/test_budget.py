@@ -156,7 +156,7 @@ def test_the_share_that_is_used_is_that_of_the_limit_nearest_to_its_end():
     clock = iter([0.0, 0.0, 3.0, 3.0]).__next__
     budget = Budget(max_tokens=10, max_seconds=10.0, max_usd=0.0, parent=Budget(max_tokens=1), now=clock)
     budget.start(spent=Usage(tokens_in=2), nodes=5, elapsed_s=0.0)
-    assert budget.used_share == 0.3
+    assert budget.used_share() == 0.3
     budget.settle(Usage(tokens_out=3))
-    assert budget.used_share == 0.5
-    assert Budget().used_share == 0.0
+    assert budget.used_share() == 0.5
+    assert Budget().used_share() == 0.0

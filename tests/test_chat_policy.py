@@ -147,6 +147,7 @@ class TestASearchWithAModel:
         assert (usage.model_calls, usage.tokens_in, usage.tokens_out, usage.unpriced_calls) == (5, 5000, 500, 5)
         assert sum((step.usage for node in story.run.tree for step in node.steps), Usage()).model_calls == 5
 
+    @pytest.mark.slow
     def test_takes_the_mean_likelihood_of_a_node_s_turns_for_its_prior_where_the_server_says_it(
         self, story: Attempt, tmp_path: Path
     ) -> None:
@@ -155,6 +156,7 @@ class TestASearchWithAModel:
         assert told.run.tree[1].prior == pytest.approx(exp(-(0.375 + 1.0) / 2))
         assert {node.prior for node in story.run.tree} == {1.0}
 
+    @pytest.mark.slow
     def test_tells_a_new_attempt_what_others_tried_and_tests_show_to_be_wrong(self, tmp_path: Path) -> None:
         script = [says("Perhaps.", WRONG), says("It is this.", ("submit", {})), says(None, RIGHT, TEST)]
         heard = run_search(tmp_path, script, search=Auto()).heard
@@ -165,6 +167,7 @@ class TestASearchWithAModel:
         assert f"    -{BUG.rstrip()}\n    +    if len(numbers) < -1:\n" in said
         assert f"  What the tests said:\n    Still failing: {GOAL}" in said
 
+    @pytest.mark.slow
     def test_goes_on_after_a_command_that_took_too_long(self, tmp_path: Path) -> None:
         slow = ("bash", {"command": "rm means.py; sleep 30", "timeout": 1})
         done = run_search(tmp_path, [says(None, slow, LOOK), says(None, RIGHT, TEST)])

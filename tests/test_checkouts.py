@@ -300,6 +300,7 @@ def test_a_patch_applies_in_a_sandbox_whatever_repository_is_around_it(here: Pat
                 assert box.read(name) == other.read(name)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_runs_that_are_kept_in_the_checkout_are_not_copied(here: Path, environment: dict[str, str]) -> None:
     checkout = plain(here)

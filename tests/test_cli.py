@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -190,7 +191,7 @@ class TestShow:
         said = ramify("show", recorded).stdout
         assert "4 states, 4 test runs" in said
         assert "the price of 1 calls is unknown" in said
-        assert "improved: the limit of nodes is reached" in said
+        assert "improved: the limit of states is reached" in said
 
     @pytest.mark.parametrize("name", ["f" * 64, "../../secret", "\x1b[2J" * 100])
     def test_a_run_whose_journal_names_no_file_of_its_own_is_damaged(self, ramify, recorded, tmp_path, name):
@@ -228,7 +229,15 @@ class TestShow:
     def test_it_reads_a_run_that_another_process_holds(self, ramify, recorded):
         with Run.open(recorded):
             assert "4 states" in ramify("show", recorded).stdout
-            assert "node 3, by way of 0 > 1 > 3" in ramify("show", recorded, "--why", "3").stdout
+            assert "state 3, by way of 0 > 1 > 3" in ramify("show", recorded, "--why", "3").stdout
+
+    def test_no_line_of_a_reason_is_filled_up_with_blanks_in_a_pipe(self, ramify, recorded):
+        with Run.open(recorded) as run:
+            failing = node(4, 0)
+            run.record(Added(replace(failing, evaluation=replace(failing.evaluation, notes="broken: a\nand b"))))
+        lines = ramify("show", recorded, "--why", "4").stdout.splitlines()
+        assert "  broken: a" in lines
+        assert max(map(len, lines)) < 200
 
     def test_why_is_one_json_object_when_asked_for(self, ramify, recorded):
         told = json.loads(ramify("show", recorded, "--why", "3", "--json").stdout)
@@ -236,8 +245,8 @@ class TestShow:
         assert [each["number"] for each in told["selections"]] == [1, 3]
 
     def test_options_that_do_not_go_together_and_nodes_that_are_not_there_are_refused(self, ramify, recorded):
-        refused(ramify("show", recorded, "--why", "4"), 2, "there is no node 4: this run has nodes 0 to 3")
-        refused(ramify("show", recorded, "--json"), 2, "--json needs --why NODE")
+        refused(ramify("show", recorded, "--why", "4"), 2, "there is no state 4: this run has states 0 to 3")
+        refused(ramify("show", recorded, "--json"), 2, "--json needs --why STATE")
         refused(ramify("show", recorded, "--why", "1", "--patch"), 2, "give one of --patch")
 
 
@@ -249,18 +258,18 @@ class TestSteeringAStoppedRun:
         given = [event.order for event in read_events(recorded / "journal.jsonl") if isinstance(event, Steered)]
         assert given == [Order("fork", 2, "look at [b]"), Order("prune", 3), Order("pin", 1)]
         said = ramify("show", recorded).stdout
-        assert "pinned: node 1" in said
+        assert "pinned: state 1" in said
         assert "asked for: fork 2 look at [b]" in said
         assert [line.split("*")[1].split()[0] for line in said.splitlines() if "[pruned]" in line] == ["3"]
         ramify("pin", recorded, "1", "--off")
         assert "pinned" not in ramify("show", recorded).stdout
 
     def test_what_cannot_be_obeyed_is_refused_with_a_remedy(self, ramify, recorded):
-        refused(ramify("fork", recorded, "7"), 2, "there is no node 7: this run has nodes 0 to 3")
+        refused(ramify("fork", recorded, "7"), 2, "there is no state 7: this run has states 0 to 3")
         refused(ramify("prune", "nothing", "1"), 2, "nothing is not a run")
         ramify("prune", recorded, "1")
         for command in ("fork", "pin"):
-            refused(ramify(command, recorded, "3"), 2, "it was pruned", f"{command} node 0 above it")
+            refused(ramify(command, recorded, "3"), 2, "it was pruned", f"{command} state 0 above it")
 
 
 class TestApplying:
@@ -340,6 +349,7 @@ class TestSolving:
         tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
         assert tested.returncode == 0, tested.stdout
 
+    @pytest.mark.slow
     def test_quietly_only_the_patch_is_printed_and_verbosely_the_log_as_well(self, ramify, repo):
         solve = ("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "-m", "mutate")
         quiet, verbose = ramify(*solve, "-q"), ramify(*solve, "-v")
@@ -348,6 +358,7 @@ class TestSolving:
         assert "INFO agent." in verbose.stderr
         assert "solved: " in verbose.stderr
 
+    @pytest.mark.slow
     def test_rows_of_training_data_say_where_the_repository_was_cloned_from(self, ramify, repo, tmp_path):
         git(repo, "remote", "add", "origin", "https://me:hunter2@example.org/a/b.git")
         assert ramify("solve", "--issue", "larger(1, 2) is 1", "--repo", repo, "--out", "run").returncode == 0
@@ -355,6 +366,7 @@ class TestSolving:
         (row,) = map(json.loads, (tmp_path / "data" / "train.jsonl").read_text().splitlines())
         assert row["provenance"]["source"] == "https://example.org/a/b.git"
 
+    @pytest.mark.slow
     def test_json_is_one_object_and_its_paths_lead_to_the_patch_and_the_run(self, ramify, repo, tmp_path):
         said = ramify(
             "solve", "-", "--repo", repo, "--json", "--patch-out", "fix.patch", "--out", "run", stdin="larger is wrong"
@@ -376,6 +388,7 @@ class TestSolving:
         assert (tmp_path / told["patch_path"]).read_bytes() == (tmp_path / "run" / "patch.diff").read_bytes()
         assert ramify("show", told["run_dir"], "--patch").stdout == (tmp_path / "fix.patch").read_text()
 
+    @pytest.mark.slow
     def test_apply_changes_the_checkout_uncommitted_changes_and_all(self, ramify, repo):
         (repo / "notes.txt").write_text("mine\n")
         said = ramify("solve", "--issue", "larger is wrong", "--repo", repo, "--apply", "--json")
@@ -384,6 +397,7 @@ class TestSolving:
         changed = git(repo, "status", "--porcelain").decode().splitlines()
         assert changed == [" M calc.py", "?? notes.txt"]
 
+    @pytest.mark.slow
     def test_without_a_solution_nothing_is_applied_and_the_code_says_why(self, ramify, hopeless):
         begin = ("solve", "--issue", "compute is wrong", "--repo", hopeless, "--apply", "--json")
         by_nodes = ramify(*begin, "--max-nodes", "3")
@@ -392,6 +406,7 @@ class TestSolving:
         assert (by_time.returncode, json.loads(by_time.stdout)["stop"]) == (124, "time"), by_time.stderr
         assert git(hopeless, "status", "--porcelain") == b""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_the_search_with_an_answer_and_the_run_goes_on_later(
         self, ramify, environment, hopeless, tmp_path, number
@@ -422,6 +437,7 @@ class TestSolving:
         again = ramify("resume", "run", "--json", "--max-nodes", first["nodes"] + 2)
         assert json.loads(again.stdout)["nodes"] == first["nodes"] + 2, again.stderr
 
+    @pytest.mark.slow
     def test_a_resumed_run_says_that_the_python_beneath_its_states_has_changed(self, ramify, repo, tmp_path):
         active = shutil.copytree(os.environ["VIRTUAL_ENV"], tmp_path / "env")
         begun = ramify(
@@ -431,6 +447,7 @@ class TestSolving:
         again = ramify("resume", "run", "--max-nodes", "1", VIRTUAL_ENV=str(active))
         assert (f"{active} changed" in begun.stderr, f"{active} changed" in again.stderr) == (False, True), again.stderr
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("killed", [False, True], ids=["goes on", "is killed"])
     def test_a_running_search_is_steered_and_obeys_then_or_when_it_is_resumed(
         self, ramify, environment, repo, tmp_path, killed
@@ -560,6 +577,7 @@ class TestHousekeeping:
         os.close(ours)
         os.close(theirs)
 
+    @pytest.mark.slow
     def test_clean_leaves_a_run_that_is_in_use(self, ramify, recorded, tmp_path):
         busy = tmp_path / "state" / "ramify" / "runs" / "busy"
         shutil.copytree(recorded, busy)

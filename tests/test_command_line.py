@@ -81,7 +81,10 @@ class TestHelp:
         assert said.splitlines()[-1].split() == ["130,", "143", "interrupted,", "terminated"]
 
     @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-    def test_the_help_of_a_command_ends_with_an_example_that_can_be_typed(self, path):
+    def test_the_help_of_a_command_ends_with_an_example_that_can_be_typed(self, path, tmp_path, monkeypatch):
+        (tmp_path / "ramify" / "runs" / "words").mkdir(parents=True)
+        (tmp_path / "ramify" / "runs" / "words" / "journal.jsonl").touch()
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
         command = COMMANDS[path]
         context = command.make_context(" ".join(path), [], resilient_parsing=True, max_content_width=100)
         said = command.get_help(context).splitlines()

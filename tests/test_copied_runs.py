@@ -177,6 +177,7 @@ def test_a_source_that_became_a_link_to_its_twin_is_seen(provider, tmp_path):
     assert copied.outcome("tests/test_values.py::test_lazy") is Outcome.FAILED
 
 
+@pytest.mark.slow
 def test_a_module_that_a_test_writes_and_imports_again_is_read_again(provider, tmp_path):
     """Both may be of one tick of the file system's clock."""
     again = """

@@ -17,7 +17,9 @@ from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
+from agent.run.cross_tests import Matrix, Row
 from agent.run.events import Added, Noted, Spent
+from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
@@ -27,7 +29,8 @@ from agent.search.best_first import BestFirst
 from agent.settings import TournamentSettings
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
-from agent.solver.cross_testing import CrossCheck, Row, scores
+from agent.solver.cross_testing import CrossCheck
+from agent.solver.source_change import source_change
 from agent.solver.tournament import rank
 from agent.solver.tournament.note import key, note
 from tests.candidates import TASK, FixedJudge, candidate
@@ -80,7 +83,9 @@ def lab(provider, tmp_path_factory):
             evaluation = Evaluation(1.0, True, {"progress": 1.0, "harm": 0.0})
             run.record(Added(Node(number, (0,), (), state, report, evaluation)))
             rollout, summary = Rollout((0, number), number, 1), Summary(number, "journal", "solved")
-            found.append(Candidate(rollout, provider.diff(base, state), evaluation, summary))
+            patch = provider.diff(base, state)
+            source = source_change(patch, scorer.own.is_test)
+            found.append(Candidate(rollout, patch, evaluation, summary, Grade.SOLVED, source))
 
         def check(**limits):
             parts = Components(provider, edits(), BestFirst(), PassingTests(), Budget(**limits))
@@ -94,6 +99,12 @@ def adding(candidate, name):
     return replace(candidate, patch=f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+pass\n".encode())
 
 
+def scores(check, candidates):
+    """The scores of candidates by their tests and those of their own kin."""
+    nodes = [each.node for each in candidates]
+    return check.matrix(candidates, nodes).scores(nodes)
+
+
 def runs(events):
     return sum(event.usage.measurements for event in events if isinstance(event, Spent))
 
@@ -102,14 +113,14 @@ def runs(events):
 class TestInASandbox:
     def test_what_the_budget_has_no_room_for_is_left_out(self, lab):
         check, found, events, _ = lab
-        assert check(max_measurements=2).scores(found) == dict.fromkeys(range(1, 6), 1.0)
+        assert scores(check(max_measurements=2), found) == dict.fromkeys(range(1, 6), 1.0)
         assert runs(events) == 2
 
     def test_what_an_earlier_session_found_of_one_author_counts_after_one_that_there_is_no_room_for(self, lab):
         check, found, _, _ = lab
         scored = {1: 1.0, 2: 1.0, 3: 0.0}
-        assert check(max_measurements=4).scores(found[:3]) == scored
-        assert check(max_measurements=0).scores([found[2], *found[:2]]) == scored
+        assert scores(check(max_measurements=4), found[:3]) == scored
+        assert scores(check(max_measurements=0), [found[2], *found[:2]]) == scored
 
     @pytest.mark.parametrize(("name", "more"), [("test_ends.py", 1), ("test_other.py", 0)])
     def test_a_test_that_ends_the_process_is_not_run_again_and_one_that_is_not_in_the_patch_never(
@@ -117,7 +128,7 @@ class TestInASandbox:
     ):
         check, found, events, _ = lab
         before = runs(events)
-        assert check().scores([adding(each, name) for each in found]) == dict.fromkeys(range(1, 6), 1.0)
+        assert scores(check(), [adding(each, name) for each in found]) == dict.fromkeys(range(1, 6), 1.0)
         assert runs(events) == before + more
 
     @pytest.mark.parametrize("cancelled", [True, False])
@@ -134,9 +145,9 @@ class TestInASandbox:
     def test_a_test_counts_that_another_patch_passes_too_and_each_is_run_once_in_each_state(self, lab):
         check, found, events, _ = lab
         scored = {1: 1.0, 2: 1.0, 3: 0.0, 4: 0.0, 5: 1.0}
-        assert check().scores(found) == scored
+        assert scores(check(), found) == scored
         assert runs(events) == 2 * (1 + len(found)) + 1
-        assert check(max_measurements=0).scores(found) == scored
+        assert scores(check(max_measurements=0), found) == scored
 
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])
     def test_waves_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
@@ -164,7 +175,7 @@ def test_nothing_is_looked_at_where_tests_of_others_cannot_be_run(tmp_path):
         for each in (base, node(1, 0), node(2, 0)):
             run.record(Added(each))
         session = Session(TASK, parts, run, threading.Event(), print)
-        assert CrossCheck(session, None).scores([candidate(1), candidate(2)]) == {1: 1.0, 2: 1.0}
+        assert scores(CrossCheck(session, None), [candidate(1), candidate(2)]) == {1: 1.0, 2: 1.0}
 
 
 PASSES, FAILS, SAYS_NOTHING = {"t.py": "passed"}, {"t.py": "failed"}, {"t.py": "invalid"}
@@ -183,12 +194,12 @@ PASSES, FAILS, SAYS_NOTHING = {"t.py": "passed"}, {"t.py": "failed"}, {"t.py": "
 )
 def test_a_test_counts_if_it_fails_before_and_passes_with_its_authors_patch_and_another(base, own, others, scored):
     row = Row(1, {0: base, 1: own, 2: others[0], 3: others[1]}, frozenset({1}))
-    assert list(scores([row], (1, 2, 3)).values()) == scored
+    assert list(Matrix((row,)).scores((1, 2, 3)).values()) == scored
 
 
 def test_the_same_change_of_the_sources_is_no_other_patch():
     row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
-    assert scores([row], (1, 2, 3)) == {1: 1.0, 2: 1.0, 3: 1.0}
+    assert Matrix((row,)).scores((1, 2, 3)) == {1: 1.0, 2: 1.0, 3: 1.0}
 
 
 def test_an_author_of_many_tests_weighs_no_more_than_one_of_one():
@@ -197,52 +208,67 @@ def test_an_author_of_many_tests_weighs_no_more_than_one_of_one():
         Row(1, {0: dict.fromkeys(many, "failed"), 1: many, 2: many, 3: dict.fromkeys(many, "failed")}, frozenset({1})),
         Row(3, {0: FAILS, 1: FAILS, 2: PASSES, 3: PASSES}, frozenset({3})),
     ]
-    assert scores(rows, (1, 2, 3)) == {1: 0.5, 2: 1.0, 3: 0.5}
+    assert Matrix(tuple(rows)).scores((1, 2, 3)) == {1: 0.5, 2: 1.0, 3: 0.5}
 
 
-def test_facts_go_before_ties_and_two_candidates_are_not_asked_about():
-    asked = []
+def matrix(*passing):
+    """A row of tests by a stranger, which fail in the root state and pass in these nodes."""
+    cells = {node: PASSES if node in passing else FAILS for node in range(1, 5)}
+    return Matrix((Row(9, {0: FAILS, 9: PASSES, **cells}, frozenset({9})),))
 
-    def ties(equals):
-        asked.append([each.node for each in equals])
-        return {1: 0.0, 2: 1.0, 3: 0.5, 4: 1.0}
 
+class CrossTests:
+    """Runs the cross tests: gives a matrix, and remembers what was asked."""
+
+    def __init__(self, found):
+        self.found, self.asked = found, []
+
+    def __call__(self, authors, nodes):
+        self.asked.append(([each.node for each in authors], list(nodes)))
+        return self.found
+
+
+def test_facts_go_before_cross_tests_and_two_candidates_without_a_judge_are_not_cross_tested():
+    test = CrossTests(matrix(2, 3))
     many = [candidate(1), candidate(2), candidate(3), candidate(4, solved=False, progress=0.5)]
-    ranking = rank(TASK, many, None, ties=ties)
+    ranking = rank(TASK, many, None, cross_test=test)
     assert [e.node for e in ranking.order] == [2, 3, 1, 4]
-    shown = (
-        "order     2 (solved), 3 (solved, fails 50% of the cross-checks), 1 (solved, fails 100% of the cross-checks), 4"
-    )
-    assert shown in draw(1, note(ranking, many))
-    assert [e.node for e in rank(TASK, many[::3], None, ties=ties).order] == [1, 4]
-    assert [sorted(each) for each in asked] == [[1, 2, 3]]
+    assert "1 (solved, fails 100% of the cross-checks)" in draw(1, note(ranking, many))
+    assert [e.node for e in rank(TASK, many[::3], None, cross_test=test).order] == [1, 4]
+    assert [sorted(nodes) for _, nodes in test.asked] == [[1, 2, 3]]
 
 
-def test_votes_go_before_ties_which_put_nobody_out_and_are_not_asked_about_in_vain():
-    judge, asked = FixedJudge(), []
-    ranking = rank(TASK, [candidate(1), candidate(2), candidate(3)], judge, votes=1, ties=asked.append)
-    assert ({node for group, _ in judge.asked for node in group}, asked) == ({1, 2, 3}, [])
-    assert (ranking.winner.node, ranking.checked) == (3, {})
+def test_the_judge_is_shown_the_cross_tests_which_put_nobody_out():
+    test, judge = CrossTests(matrix(1, 2)), FixedJudge()
+    ranking = rank(TASK, [candidate(1), candidate(2), candidate(3)], judge, votes=1, cross_test=test)
+    assert {node for group, _ in judge.asked for node in group} == {1, 2, 3}
+    assert judge.shown == [test.found] * len(judge.asked)
+    assert ranking.winner.node == 3
+    assert len(test.asked) == 1
 
 
-def test_level_votes_are_left_to_the_ties_which_are_asked_about_once():
-    asked = []
-
-    def ties(equals):
-        asked.append({each.node for each in equals})
-        return {1: 0.0, 2: 0.5, 3: 1.0}
-
+def test_tied_votes_are_left_to_the_cross_tests():
+    test = CrossTests(matrix(1, 3))
     many = [candidate(1), candidate(2), candidate(3)]
-    ranking = rank(TASK, many, FixedJudge(lambda nodes, vote: None), ties=ties)
-    assert [e.node for e in ranking.order] == [3, 2, 1]
-    assert asked == [{1, 2, 3}]
-    assert ", fails 50% of the cross-checks)" in draw(1, note(ranking, many))
+    ranking = rank(TASK, many, FixedJudge(lambda nodes, vote: "tie"), cross_test=test)
+    assert [e.node for e in ranking.order] == [1, 3, 2]
+    assert len(test.asked) == 1
+    assert "fails 100% of the cross-checks)" in draw(1, note(ranking, many))
 
 
-def test_votes_that_could_not_be_held_are_not_made_up_for_by_ties():
+def test_the_tests_of_a_candidate_that_another_represents_are_run_too():
+    test = CrossTests(matrix(1, 2, 3))
+    many = [candidate(1, source=b"same"), candidate(2, source=b"same"), candidate(3)]
+    rank(TASK, many, FixedJudge(), cross_test=test)
+    ((authors, nodes),) = test.asked
+    assert (sorted(authors), len(nodes)) == ([1, 2, 3], 2)
+
+
+def test_cross_tests_decide_where_votes_could_not_be_held():
     def spent(nodes, vote):
         raise BudgetSpent(Stop.CALLS)
 
-    asked = []
-    ranking = rank(TASK, [candidate(1), candidate(2), candidate(3)], FixedJudge(spent), ties=asked.append)
-    assert (asked, ranking.error.stop) == ([], Stop.CALLS)
+    ranking = rank(
+        TASK, [candidate(1), candidate(2), candidate(3)], FixedJudge(spent), cross_test=CrossTests(matrix(2))
+    )
+    assert (ranking.winner.node, ranking.error.stop) == (2, Stop.CALLS)

@@ -95,11 +95,13 @@ class TestARepositorysConventions:
         )
         assert after == ""
 
+    @pytest.mark.slow
     def test_are_no_word_where_a_repository_has_none(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             repaired(tmp_path, server, README="Read me.")
         assert "conventions" not in "".join(told(server.requests[0]))
 
+    @pytest.mark.slow
     def test_are_those_of_the_base_state_in_every_turn_and_session(self, tmp_path: Path) -> None:
         rewritten = ("write", {"path": "AGENTS.md", "content": "Use spaces.\n"})
         script = [says("a", rewritten, HALF, TEST), says("b", RIGHT, TEST)]
@@ -239,6 +241,7 @@ class TestAPersonsInstructions:
         assert TOLD in system
         assert system.index("Use tabs.") < system.index("How to call a tool")
 
+    @pytest.mark.slow
     def test_are_told_for_every_instance_of_a_batch_which_takes_no_others(self, tmp_path: Path, brief: Path) -> None:
         command = f"{sys.executable} -m pytest -q -p no:cacheprovider"
         folder = make_benchmark(tmp_path / "set", ids=("a", "b"), test_cmd=command, requirements=[])
@@ -324,6 +327,7 @@ def systems(server: ScriptedServer) -> set[str]:
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 class TestPromptsOfOnesOwn:
+    @pytest.mark.slow
     def test_take_the_place_of_shipped_ones_and_stay_when_they_are_gone(self, tmp_path: Path, own: Path) -> None:
         (own / "chat_system.md").write_text("You mend means.\n")
         (own / "chat_task.md").write_text("{% if goal_tests is defined %}Mend: {{ issue }}{% endif %}\n")
@@ -334,6 +338,7 @@ class TestPromptsOfOnesOwn:
         expected = ("You mend means.", "Mend: mean([]) divides by zero")
         assert [told(request) for request in server.requests] == [expected, expected]
 
+    @pytest.mark.slow
     def test_are_named_by_the_version_of_the_policy(self, tmp_path: Path, own: Path) -> None:
         names = []
         for number, text in enumerate(("You mend means.", "You mend.", "You mend means.")):

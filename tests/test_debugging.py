@@ -221,6 +221,7 @@ class TestInASearch:
             parts = Components(provider, policy, Linear(), PassingTests(), Budget(**limits), baseline_runs=1)
             return solve(task(repo, goal_tests=(GOAL,)), parts, run, on_event=self.events.append), run
 
+    @pytest.mark.slow
     def test_it_is_told_to_the_model_counted_and_leaves_no_trace_in_the_state(self, provider, repo, tmp_path):
         edit = ("edit", {"path": "means.py", "old": BUG, "new": FIX})
         look = ("debug", {"test": GOAL, "probes": ["means.py:9: len(numbers)"]})

@@ -293,6 +293,7 @@ start(task(repo, statement="x"), load(flags=flags), run, on_event=die)
 """A search that is killed inside of its first part, when that has recorded an edit and measured another."""
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_without_a_model_two_bugs_are_mended_apart_and_a_run_that_is_killed_twice_repeats_nothing(namespaces, tmp_path):
     repo, run = commit(tmp_path / "repo", TWO), tmp_path / "run"

@@ -81,6 +81,7 @@ ACTIONS = (
 )
 
 
+@pytest.mark.slow
 def test_merged_layers_show_what_the_layers_showed(provider: Provider, base: Snapshot, store: Path) -> None:
     rng, depth = random.Random(7), 2 * SPAN + 6
     looked_at = {*range(depth - 6, depth), *rng.sample(range(SPAN, depth - 6), 6), *rng.sample(range(SPAN), 3)}

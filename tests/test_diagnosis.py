@@ -216,7 +216,7 @@ def test_a_rollout_that_has_not_failed_is_not_diagnosed(history):
         diagnose(history.run)
     with pytest.raises(UsageError, match="node 1 is solved"):
         diagnose(history.run, 1)
-    with pytest.raises(UsageError, match="there is no node 7: this run has nodes 0 to 1"):
+    with pytest.raises(UsageError, match="there is no state 7: this run has states 0 to 1"):
         diagnose(history.run, 7)
 
 

@@ -98,6 +98,7 @@ def on_a_small_disk(tmp_path, command):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @SMALL
 def test_a_disk_that_fills_ends_the_session_with_the_best_patch_and_the_run_goes_on_later(tmp_path):
     said = on_a_small_disk(tmp_path, "head -c 90000000 /dev/urandom > blobNUMBER")
@@ -107,6 +108,7 @@ def test_a_disk_that_fills_ends_the_session_with_the_best_patch_and_the_run_goes
     assert said["second"] == ["solved", True]
 
 
+@pytest.mark.slow
 @SMALL
 def test_a_patch_that_there_is_no_room_to_verify_is_given_as_unverified_and_verified_later(tmp_path):
     said = on_a_small_disk(
@@ -154,6 +156,7 @@ def test_states_beyond_their_bound_end_the_session_unless_closed_nodes_make_room
             pass
 
 
+@pytest.mark.slow
 def test_nothing_that_may_still_be_needed_is_given_up(tmp_path):
     def answer(position):
         if len(position.path) > 1 or position.index > 1:

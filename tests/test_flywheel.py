@@ -77,9 +77,9 @@ def test_what_a_row_shows_is_told_for_every_function_of_this_project() -> None:
     """However its strings, comments and layout are."""
     told = 0
     for path in SOURCES:
-        text = path.read_text()
-        for function in functions(str(path), text.encode()):
-            [context] = contexts(str(path), text.encode(), [function.first])
+        data = path.read_bytes()
+        whole = list(functions(str(path), data))
+        for function, context in zip(whole, contexts(str(path), data, [each.first for each in whole]), strict=True):
             if context.last == function.last:
                 said = {"prompt": [{"role": "user", "content": context.prompt}]}
                 assert shown(said) == unnamed(function.text), f"{path}: {function.name}"

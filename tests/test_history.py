@@ -192,7 +192,7 @@ class TestWhatIsNotKnown:
             opened.record(Added(lost))
             opened.record(Added(replace(opened.tree[2], id=6, parents=(5,), label="\x1b[2Jmerged\x08\n\x07both")))
         said = ramify("log", run)
-        assert "node 5 has no commit: " in said.stderr
+        assert "state 5 has no commit: " in said.stderr
         assert "merged\\x08 \\x07both\n" in said.stdout
         assert "\x1b" not in said.stdout
         assert nodes(run) == [0, 1, 2, 3, 4, 6]
@@ -205,7 +205,7 @@ class TestWhatIsNotKnown:
         said = ramify("log", fresh)
         assert (said.exit_code, said.stdout) == (0, "")
         assert [line.split(":")[0] for line in said.stderr.splitlines()] == [
-            f"node {n} has no commit" for n in range(5)
+            f"state {n} has no commit" for n in range(5)
         ]
         assert "its state was removed" in said.stderr
 
@@ -227,7 +227,7 @@ class TestPromoting:
     @pytest.mark.parametrize(
         ("node", "branch", "fragments"),
         [
-            (9, "new", ("there is no node 9", "nodes 0 to 4")),
+            (9, "new", ("there is no state 9", "states 0 to 4")),
             (4, "main", ("--branch main exists", "choose another name")),
             (4, "..", ("--branch ..", "not a valid branch name")),
         ],

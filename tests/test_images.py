@@ -141,6 +141,7 @@ def test_what_set_up_made_belongs_to_the_user_too(provider: Provider, image: str
         assert said(box, "echo more >> made.txt; cat made.txt") == "made\nmore"
 
 
+@pytest.mark.slow
 def test_solving_needs_no_checkout_where_the_image_holds_one(image: str, tmp_path: Path) -> None:
     out, patch = tmp_path / "run", tmp_path / "fix.patch"
     arguments = ["--issue", "3 is within", "--image", image, "--out", str(out), "--patch-out", str(patch)]

@@ -109,6 +109,7 @@ def undisturbed(repo, tmp_path_factory):
     return tree_of(run), result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes_before", [0, 1, 3])
 def test_a_killed_search_goes_on_to_the_same_tree_and_patch(repo, undisturbed, tmp_path, nodes_before):
     whole, expected = undisturbed
@@ -172,6 +173,7 @@ def test_a_signal_is_answered_soon_while_a_model_is_waited_for(repo, tmp_path, n
     assert children_of(process.pid) == []
 
 
+@pytest.mark.slow
 def test_a_signal_gives_the_best_diff_as_it_is_and_a_later_session_verifies_it(tmp_path):
     repo = means(tmp_path / "repo")
     fix = says(None, ("edit", {"path": "means.py", "old_str": "< 0:", "new_str": "<= 0:"}), ("run_tests", {}))

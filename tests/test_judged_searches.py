@@ -66,6 +66,7 @@ def settings(server: ScriptedServer, **flags: object):
     return load(flags=given | {key.replace("__", "."): value for key, value in flags.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_the_next_turn_is_shown_what_the_judge_said_and_nothing_is_asked_twice(tmp_path: Path):
     edits = [(BUG, BUG.replace("< 0", "< -1")), ("< -1", "< -2")]
@@ -89,6 +90,7 @@ def test_the_next_turn_is_shown_what_the_judge_said_and_nothing_is_asked_twice(t
         assert run.usage.model_calls == 7
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_where_no_test_fails_a_critic_has_a_solution_gone_on_with_until_it_is_accepted_and_submitted(tmp_path: Path):
     passing = TESTS.replace("def test_mean_of_nothing", "def not_yet")

@@ -115,6 +115,7 @@ def resumed(run):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_search_leaves_nothing_running_and_goes_on(running, kind):
     process, run, mark = running(kind)
@@ -138,6 +139,7 @@ def test_a_killed_search_leaves_nothing_running_and_goes_on(running, kind):
     assert not any(group.exists() for group in groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_search_survives_the_death_of_its_guests(running, kind):
     process, run, mark = running(kind)

@@ -115,13 +115,14 @@ class TestFaultsThatDoNotPass:
         with servers() as serve, clients() as client, Run.open(tmp_path / "run") as run:
             server, halt = serve([LOOK.fails("stall", 4), fails(401)]), Halt()
             policy = ChatPolicy(client(server, halt=halt, retry=None))
-            parts = Components(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, halt=halt)
+            parts = Components(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, lines=2, halt=halt)
             result = solve(task(means(tmp_path / "repo")), parts, run)
         self.ended(result, Stop.FAILED, ModelError, "refuses the key")
         assert len(server.requests) == 2
         assert result.usage == counted(tmp_path / "run") + Usage(measurements=result.usage.measurements)
         assert (result.usage.model_calls, result.usage.unpriced_calls) == (1, 1)
 
+    @pytest.mark.slow
     def test_end_each_session_in_a_clear_error_and_the_run_is_gone_on_with(self, tmp_path: Path) -> None:
         """One run, whose sessions end for one reason after the other, until the last one solves it."""
         now: list[Reply] = []

@@ -224,6 +224,7 @@ def search(red, tmp_path):
     return search
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_action_turn_a_red_build_into_a_patch_and_tell_the_pipeline(namespaces, search, tmp_path):
     done = search("budget.max_nodes=200", goal_tests=f"{GOAL}\n\n", max_seconds="300")
     assert done.returncode == 0, done.stderr
@@ -237,6 +238,34 @@ def test_the_steps_of_the_action_turn_a_red_build_into_a_patch_and_tell_the_pipe
     assert f"+{FIX}" in page
 
 
+def test_the_action_needs_a_python_that_is_new_enough(tmp_path):
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    run = step(action["runs"], "Look at the Python that Ramify runs on")["run"]
+    (tmp_path / "python").write_text("#!/bin/sh\n[ $1 = --version ] && echo Python 3.10.12 && exit\nexit 1\n")
+    (tmp_path / "python").chmod(0o755)
+
+    def look(python):
+        env = environment(tmp_path, SOURCE=str(ROOT), PYTHON=str(python), GITHUB_OUTPUT=str(tmp_path / "out"))
+        return subprocess.run(["bash", "-eo", "pipefail", "-c", run], env=env, capture_output=True, text=True)
+
+    old = look(tmp_path / "python")
+    assert (old.returncode, "is Python 3.10.12: name another" in old.stdout) == (3, True)
+    assert look(sys.executable).returncode == 0
+    told = dict(line.split("=", 1) for line in (tmp_path / "out").read_text().splitlines())
+    assert (Path(told["downloads"]).is_absolute(), told["key"].startswith("ramify-")) == (True, True)
+
+
+def test_the_workflow_asks_for_inputs_that_the_action_has_and_answers_red_builds():
+    workflow = yaml.safe_load((ROOT / "examples" / "github" / "ramify.yml").read_text())
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+    search = next(each for each in workflow["jobs"]["solve"]["steps"] if each.get("id") == "ramify")
+    assert set(search["with"]) - set(inputs) == set()
+    assert "workflow_run" in search["with"]["from-junit"]
+    assert "workflow_run.event == 'push'" in workflow["jobs"]["solve"]["if"]  # never what a stranger's fork holds
+    assert set(workflow[True]) == {"workflow_run", "issues", "workflow_dispatch"}
+
+
+@pytest.mark.slow
 def test_a_search_that_runs_out_of_time_does_not_fail_the_step_of_the_action(namespaces, search, tmp_path):
     done = search(max_seconds="0.5")
     assert done.returncode == 0, done.stderr

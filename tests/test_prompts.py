@@ -140,6 +140,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "judge_question": [{}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
+    "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],
     "tournament_question": [{"letters": "AB", "speeches": speeches} for speeches in ((), ("I am for A.",))],
     "tournament_speech": [{"letter": "A", "speeches": speeches} for speeches in ((), ("I am for B.",))],
     "summary_system": [{}],

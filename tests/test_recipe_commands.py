@@ -30,7 +30,7 @@ QUICK = ("--sandbox", "namespace", "-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUT
 
 @pytest.mark.parametrize(("name", "line"), LINES, ids=[f"{name}: {line[:60]}" for name, line in LINES])
 def test_every_command_of_a_recipe_is_one_that_parses(name, line):
-    stand_ins = {"NODE": "1", "RUN...": "RUN"}
+    stand_ins = {"STATE": "1", "RUN...": "RUN"}
     command, words = command_of([stand_ins.get(word, word) for word in shlex.split(line)[1:]])
     command.make_context(command.name, words)
 

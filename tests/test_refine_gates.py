@@ -16,6 +16,7 @@ from agent.policy import Position
 from agent.policy.chat.briefing import situation
 from agent.run.commands import Order
 from agent.run.events import Added, Exhausted, Round, Started, Steered
+from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
@@ -39,8 +40,9 @@ def entrant(name: int, *, wave: int = 1, progress: float = 0.0, rollouts: int = 
     """A candidate that solves the task where all goal tests pass."""
     evaluation = Evaluation(progress, progress == 1.0, {"progress": progress, "harm": 0.0})
     rollout = Rollout((0, name), name, wave)
-    candidate = Candidate(rollout, b"%d" % name, evaluation, Summary(name, "journal", "improved"))
-    return Entrant(candidate, facts(candidate), rollouts=rollouts)
+    grade, patch = Grade.SOLVED if evaluation.solved else Grade.UNFINISHED, b"%d" % name
+    candidate = Candidate(rollout, patch, evaluation, Summary(name, "journal", "improved"), grade, patch)
+    return Entrant(candidate, facts(candidate), (candidate,) * (rollouts - 1))
 
 
 def ranking(*order: Entrant, votes: int | None = None) -> Ranking:

@@ -89,6 +89,7 @@ def repairer(plan: object = PLAN) -> ScriptedModel:
     return ScriptedModel(says)
 
 
+@pytest.mark.slow
 def test_an_attempt_at_the_wrong_file_is_followed_by_one_that_has_a_plan_and_begins_at_the_base_state(
     go: Solve, repo: Path
 ) -> None:
@@ -151,6 +152,7 @@ class Rollouts:
         return Proposal((Edit("means.py", old, TEXTS[len(self.seen)]), Submit()), label=f"attempt {len(self.seen)}")
 
 
+@pytest.mark.slow
 def test_a_local_repair_begins_at_the_recorded_state_and_the_original_is_kept_where_all_else_is_worse(
     go: Solve, half: Path
 ) -> None:

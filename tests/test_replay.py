@@ -95,6 +95,7 @@ class TestAReplay:
         assert said["missing"] == len(failed) + 1, "somebody is asked to sum up the first rollout, too"
         assert "no answer of openai/tiny to this request; --live asks" in failed[0]
 
+    @pytest.mark.slow
     def test_of_a_run_that_ended_within_an_expansion_and_went_on_with_other_limits_is_the_same(
         self, recorded, tmp_path
     ):
@@ -134,6 +135,7 @@ def test_a_run_without_a_model_that_a_person_steered_and_ended_replays_the_same(
         assert [e.choice.hint for e in new.journal.events() if isinstance(e, Added) and e.choice] == ["here"]
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_of_several_workers_replays_the_same_in_the_order_in_which_they_worked(namespaces, tmp_path):
     edits = [("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("0", str(n))}) for n in range(1, 6)]

@@ -16,6 +16,7 @@ from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
+from agent.solver.summaries import summarise
 from tests.memories import report
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
 
@@ -130,6 +131,7 @@ class TestItsWorth:
             assert valued(evaluation, finding) is evaluation
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_the_issue(provider, repo, tmp_path):
     """The state with the empty test comes first, so that only their values can tell the two apart."""
@@ -159,3 +161,11 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     assert result.reproduced_by == ("test_issue.py::test_issue",)
     assert not good.evaluation.solved
     assert b"test_issue.py" in result.patch
+    summary = summarise(run, provider, run.rollouts()[-1])
+    assert (summary.outcome, summary.tests_passed) == ("submitted", ("test_issue.py::test_issue",))
+    assert "makes its own test_issue.py::test_issue pass, which fails on the unchanged code" in summary.progress
+    assert not any("no test is known" in risk for risk in summary.risks)
+    assert summary.failure_modes == ()
+    vain = summarise(run, provider, run.rollouts()[0])
+    assert (vain.tests_passed, vain.failure_modes) == ((), ())
+    assert "no test is known that fails because of the issue" in vain.risks

@@ -237,6 +237,7 @@ class TestWhatIsComparedOn:
             assert common_repositories(tasks, held) == both
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_round_bears_searches_that_failed_and_other_batches_do_not(namespaces: Path, tmp_path: Path) -> None:
     """There is no room for a state. One search of one is too many for a round as well, which says so by itself."""

@@ -216,6 +216,7 @@ def test_a_run_without_time_lists_the_tests(name, kind, sandboxes, tmp_path):
     assert PROJECTS[name].file in listed.late
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize(
     "name", ["unittest", "discovery", "manage.py", "parallel", "runtests.py", "sympy", "sympy by pytest"]
@@ -248,6 +249,7 @@ def test_the_tests_of_a_class_that_is_skipped_as_a_whole_are_skipped(name, provi
     assert (report.valid, report.problem, set(found.values()), len(found)) == (True, "", {"skipped"}, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize("name", ["unittest", "manage.py", "parallel", "sympy"])
 def test_when_the_time_of_the_run_is_up_the_rest_is_late_and_what_ran_counts(name, provider, tmp_path):

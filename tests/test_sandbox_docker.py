@@ -367,6 +367,11 @@ class TestImages:
         assert (given[0], left[0]) == ("0:0", "0:0")
         assert int(left[1]) < before <= int(given[1])
 
+    def test_pip_installs_into_the_python_of_our_own_image(self, provider: ForkingProvider, checkout: Path) -> None:
+        with provider.at(provider.create(Workspace(path=checkout))) as box:
+            said = box.exec(["python3", "-m", "pip", "install", "--no-index", "nothing-of-this-name"], timeout_s=60)
+        assert b"No matching distribution" in said.stderr + said.stdout
+
     def test_a_workspace_that_the_image_lacks_is_refused_by_name(self, provider: ForkingProvider) -> None:
         with pytest.raises(SandboxUnavailable, match="/nowhere"):
             provider.create(Workspace(mount="/nowhere"))

@@ -129,6 +129,7 @@ def test_nothing_is_kept_of_nothing():
     assert keep(tree(node(0)), [], width=3) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_goes_on_from_a_state_of_another_kind(tmp_path, namespaces):
     """The third edit of the base breaks a test that passed: by value it is the last of the three."""

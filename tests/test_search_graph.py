@@ -181,6 +181,7 @@ def test_settings_that_make_no_sense_are_refused(wrong):
         Graph(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_two_halves_of_a_repair_are_merged_and_pass_both_tests(tmp_path: Path) -> None:
     """Each branch fixes one of two failing tests, and its policy submits."""

@@ -131,6 +131,7 @@ def test_settings_that_make_no_sense_are_refused():
         Strategies(depth=0)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -80,6 +80,7 @@ class TestAPath:
             assert len(left) <= len(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_is_shortened_and_the_row_of_it_has_what_was_said_without_the_detour(
     namespaces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -128,6 +128,7 @@ class TestTheDirectory:
         assert "holds something other than skills" in str(refused)
         assert set(files(Path("mine"))) == {"notes"}
 
+    @pytest.mark.slow
     def test_is_taken_into_a_memory_with_its_runs_which_do_not_learn_from_themselves(
         self, ramify: Callable[..., Any], runs: list[Path]
     ) -> None:

@@ -62,6 +62,7 @@ def test_a_search_ends_with_a_verified_patch(attempt, repo):
     assert FIX in (repo / "means.py").read_text()
 
 
+@pytest.mark.slow
 def test_the_checkout_is_not_touched(attempt, repo):
     before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in repo.rglob("*") if p.is_file()}
     attempt(edits(WORSE, FIX))
@@ -86,6 +87,7 @@ def test_partial_progress_is_an_improvement(attempt, repo):
     assert result.final == {"passed": 4, "failed": 1}
 
 
+@pytest.mark.slow
 def test_a_state_that_looked_better_and_is_refused_is_named_with_the_tests_that_it_breaks(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     breaking = "    if len(numbers) == 3:\n        return 1\n" + FIX
@@ -177,6 +179,7 @@ def test_a_search_without_time_left_still_answers(attempt):
     assert (result.status, result.stop) == ("no_patch", Stop.TIME)
 
 
+@pytest.mark.slow
 def test_cancelling_keeps_the_run(attempt):
     cancel = threading.Event()
     texts = [f"    if len(numbers) < -{n}:\n" for n in range(1, 9)]
@@ -276,6 +279,7 @@ def test_a_goal_test_that_passes_already_is_refused(attempt, repo):
         attempt(edits(FIX), wanted=task(repo, goal_tests=("test_means.py::test_mean_of_some",)))
 
 
+@pytest.mark.slow
 def test_only_the_named_goal_has_to_be_repaired(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     result, _ = attempt(edits(FIX), wanted=task(repo, goal_tests=(GOAL,)))
@@ -288,6 +292,7 @@ def test_tests_that_cannot_be_run_are_an_error_that_names_the_command(attempt, r
         attempt(edits(FIX), wanted=task(repo, test_command=command))
 
 
+@pytest.mark.slow
 def test_linear_search_goes_on_from_its_own_edit(attempt):
     def answer(position):
         texts = [SAME, FIX]
@@ -396,6 +401,7 @@ def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_session(attemp
     assert first.usage.measurements == again.usage.measurements == 3
 
 
+@pytest.mark.slow
 def test_what_a_node_was_measured_by_is_known_in_a_later_session(attempt):
     breaking = "    if len(numbers) != 4:\n"
 
@@ -412,6 +418,7 @@ def test_what_a_node_was_measured_by_is_known_in_a_later_session(attempt):
     assert first.usage.measurements == again.usage.measurements
 
 
+@pytest.mark.slow
 def test_patches_that_break_something_do_not_hide_a_smaller_improvement(attempt, repo):
     (repo / "test_more.py").write_text("from means import mean\n\n\ndef test_two():\n    assert mean([1, 2]) == 0.0\n")
     breaking = [f"    if len(numbers) < {n}:\n" for n in range(4, 9)]

@@ -212,6 +212,7 @@ ORDERED = {
 }
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_without_the_others_refuses_nothing(provider, tmp_path):
     lab = Counting(provider, tmp_path, ORDERED)
     spectrum = trace(provider, lab.task, lab.base, lab.baseline)

@@ -184,17 +184,17 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("order", "message"),
         [
-            (Order("fork", 9), "there is no node 9: this run has nodes 0 to 5"),
-            (Order("prune", -1), "there is no node -1"),
-            (Order("fork", 2), "node 2 cannot be expanded: it is solved or was submitted; fork node 1 above it"),
-            (Order("pin", 2), "nothing at or below node 2 can be expanded: it is solved"),
+            (Order("fork", 9), "there is no state 9: this run has states 0 to 5"),
+            (Order("prune", -1), "there is no state -1"),
+            (Order("fork", 2), "state 2 cannot be expanded: it is solved or was submitted; fork state 1 above it"),
+            (Order("pin", 2), "nothing at or below state 2 can be expanded: it is solved"),
             (
                 Order("fork", 5),
-                "node 5 cannot be expanded: the run's gate refused it; fork node 0 above it",
+                "state 5 cannot be expanded: the run's gate refused it; fork state 0 above it",
             ),
-            (Order("fork", 4), "node 4 cannot be expanded: it was pruned; fork node 0 above it"),
-            (Order("pin", 3), "it was pruned; pin node 0 above it"),
-            (Order("unpin", 1), "node 1 is not pinned; no node is pinned"),
+            (Order("fork", 4), "state 4 cannot be expanded: it was pruned; fork state 0 above it"),
+            (Order("pin", 3), "it was pruned; pin state 0 above it"),
+            (Order("unpin", 1), "state 1 is not pinned; no state is pinned"),
             (Order("prune", 0), "end the search"),
             (Order("fork", 1, "x" * (HINT_BYTES + 1)), "say it in fewer words"),
         ],
@@ -208,7 +208,7 @@ class TestRefusing:
 
     def test_a_pin_that_is_not_there_names_those_that_are(self):
         made = tree(node(0), node(1, 0))
-        with pytest.raises(UsageError, match="node 0 is not pinned; pinned: 1"):
+        with pytest.raises(UsageError, match="state 0 is not pinned; pinned: 1"):
             check(Order("unpin", 0), made, steered(made, Order("pin", 1)))
 
 

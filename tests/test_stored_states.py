@@ -84,6 +84,7 @@ def test_turns_on_the_way_to_a_node_leave_nothing(tmp_path, monkeypatch):
     assert stored(tmp_path / "run") == held(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_what_timed_out_or_was_known_already_leaves_nothing_and_a_turn_before_a_failure_its_state(tmp_path):
     def answer(position):
         if len(position.path) > 1 or position.index > 3:

@@ -77,6 +77,7 @@ def test_a_directory_with_a_run_of_other_settings_is_refused_and_the_difference_
         solve(task, load(overrides=["search=mcts", "seed=3", *PLAIN]), run)
 
 
+@pytest.mark.slow
 def test_a_directory_with_a_run_of_the_same_task_and_settings_is_continued_with_a_higher_limit(run, task):
     result = solve(task, load(overrides=["workers=2", *PLAIN]), run)
     assert (result.status, result.run_dir) == ("solved", run)

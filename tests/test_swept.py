@@ -164,6 +164,7 @@ class TestABug:
         [mends] = swept.mending(material, recipe, provider, [(bug, [[waits], [back]])])
         assert mends == [False, True]
 
+    @pytest.mark.slow
     def test_needs_what_a_whole_search_needs(
         self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path
     ) -> None:

@@ -15,6 +15,7 @@ from agent.config import load
 from agent.errors import ConfigError, ModelError, PolicyError, TooLong
 from agent.models import directly
 from agent.models.scripted import ScriptedModel, answer
+from agent.run.cross_tests import Matrix, Row
 from agent.run.rollouts import Summary
 from agent.settings import TournamentSettings
 from agent.solver.tournament import rank
@@ -91,6 +92,32 @@ def test_a_judge_is_shown_the_issue_the_summaries_and_the_patches_between_fences
     assert inside.endswith("+ the end\n")
     assert "bytes left out here" in inside
     assert len(shown) < 70_000
+
+
+def test_a_judge_is_shown_how_the_tests_of_each_attempt_end_with_the_others(kind):
+    ends = {0: "failed", 4: "passed", 2: "failed", 7: "invalid", 9: "passed"}
+    rows = [
+        Row(4, {node: {"test_issue.py": end} for node, end in ends.items()}, frozenset({4, 9})),
+        Row(9, {node: {"test_vain.py": "passed"} for node in ends}, frozenset({4, 9})),
+        Row(5, {node: {"test_other.py": "failed"} for node in ends} | {5: {"test_other.py": "passed"}}, frozenset({5})),
+    ]
+    model = ScriptedModel(prefers_the_good)
+    JUDGES[kind](model).vote(TASK, GROUP, 0, Matrix(tuple(rows)))
+    shown = model.heard[-1][1]["content"]
+    assert "- test_issue.py (by A): A passed; B failed; C could not be tested\n" in shown
+    assert "- test_other.py (by another attempt): A failed; B failed; C failed\n" in shown
+    assert "test_vain.py" not in shown
+
+
+def test_without_tests_that_show_something_a_judge_is_told_of_none(kind):
+    model = ScriptedModel(prefers_the_good)
+    JUDGES[kind](model).vote(TASK, GROUP, 0)
+    assert "wrote tests of their own" not in model.heard[-1][1]["content"]
+
+
+def test_a_judge_who_finds_none_better_than_the_others_says_so(kind):
+    ballot = JUDGES[kind](ScriptedModel(verdicts([verdict("tie")]))).vote(TASK, GROUP, 0)
+    assert (ballot.winner, ballot.tie, ballot.reason) == (None, True, "It mends the cause.")
 
 
 @pytest.mark.parametrize(
@@ -204,14 +231,14 @@ def test_of_three_patches_a_discriminator_picks_the_one_that_is_right(kind):
 
 
 def test_votes_that_are_asked_for_at_the_same_time_are_the_same_votes():
-    four = threading.Barrier(4, timeout=100)
+    five = threading.Barrier(5, timeout=100)
 
     def wait_and_ask(*question, **sampling):
-        four.wait()
+        five.wait()
         return directly(*question, **sampling)
 
     one, many = ([], [])
-    for kept, workers, ask in ((one, 1, directly), (many, 4, wait_and_ask)):
+    for kept, workers, ask in ((one, 1, directly), (many, 5, wait_and_ask)):
         judge = ModelJudge(ScriptedModel(prefers_the_good), ask)
         found = rank(TASK, GROUP, judge, record=kept.append, workers=workers)
         assert found.winner.node == 2

@@ -91,6 +91,7 @@ def test_after_a_kill_in_the_middle_of_a_bracket_only_the_missing_votes_are_aske
     assert len({json.dumps([each["messages"], each["seed"]]) for each in asked}) == len(ballots)
 
 
+@pytest.mark.slow
 def test_an_answer_that_was_paid_for_and_not_yet_counted_is_not_asked_for_again(run):
     with ScriptedServer(lambda body: FIRST) as server:
         found = vote(run, server.url)

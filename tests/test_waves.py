@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Proposal
+from agent.policy.chat.policy import ChatPolicy
 from agent.run.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
 from agent.run.journal import read_events
 from agent.run.run import Run
@@ -29,6 +31,7 @@ from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings, TournamentSettings
 from agent.solver.solve import solve
 from agent.solver.summaries import ModelSummariser
+from agent.solver.tournament.judges import ModelJudge
 from agent.solver.tournament.note import notes
 from sandboxes import SnapshotMissing
 from tests.candidates import FixedJudge
@@ -113,6 +116,7 @@ def story(directory):
     ]
 
 
+@pytest.mark.slow
 def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_but_its_summaries(go):
     attempts = Attempts(OTHERS[0], OTHERS[1], OTHERS[2], FIX)
     result, run = go(attempts)
@@ -131,13 +135,14 @@ def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_b
     assert "\nround 1: states 1 to 2, 2 rollouts; hard: no patch solves the task\nround 2: states 3 to 4," in facts(run)
 
 
-def test_a_model_is_asked_for_words_that_somebody_will_read_and_for_no_others(go):
+@pytest.mark.slow
+def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go):
     said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
     model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")
     texts = (OTHERS[0], OTHERS[1], View("means.py"), FIX)
     _, run = go(Attempts(*texts), waves={"summariser": ModelSummariser(model)})
-    assert set(run.summaries) == {(1, "tiny"), (2, "tiny"), (3, "journal"), (4, "tiny")}
-    assert len(model.heard) == len(run.asked) == 3
+    assert set(run.summaries) == {(1, "tiny"), (2, "tiny"), (3, "journal"), (4, "journal")}
+    assert len(model.heard) == len(run.asked) == 2
 
 
 def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
@@ -223,13 +228,15 @@ def test_a_state_that_is_lost_ends_the_run_with_the_best_patch_that_can_be_verif
     assert run.ended is not None
 
 
+@pytest.mark.slow
 def test_a_limit_in_the_second_wave_ends_it_with_the_best_so_far_and_it_goes_on_from_there(go, half, whole, tmp_path):
     first, run = go(Attempts(*TEXTS), half, max_nodes=4)
     assert (first.status, first.stop, first.best_node) == ("improved", Stop.NODES, 2)
     assert (len(run.tree), run.round) == (4, 2)
     again, run = go(Attempts(*TEXTS), half)
     assert (again.stop, again.patch, again.best_node) == (Stop.FINISHED, whole[1].patch, 2)
-    assert story(tmp_path / "run") == story(whole[0])
+    assert [node.state_hash for node in run.tree] == [node.state_hash for node in whole[2].tree]
+    assert dict(notes(run)) == dict(notes(whole[2]))
     events = []
     once_more, _ = go(Attempts(*TEXTS), half, on_event=events.append)
     assert (once_more.patch, once_more.stop) == (again.patch, Stop.FINISHED)
@@ -256,9 +263,9 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
     result, run = solve_at(tmp_path / "whole", repo, Attempts(*texts), **options(first))
     assert (result.status, result.best_node, result.stop) == ("solved", 2, Stop.SOLVED)
     assert b"< 1" in result.patch
-    assert len(run.ballots) == len(first.asked) == dict(notes(run))[1]["votes"] == 4
+    assert len(run.ballots) == len(first.asked) == dict(notes(run))[1]["votes"] == 3
     (drawn,) = brackets(run)
-    assert "\n  stage 1   2 beats 1 by 4 to 0\n" in drawn
+    assert "\n  stage 1   2 beats 1 by 3 to 0\n" in drawn
     assert ", first finished 1, most tests 1, most rollouts 1" in drawn
     lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
     ends = [n for n, e in enumerate(read_events(tmp_path / "whole" / "journal.jsonl"), 1) if isinstance(e, Voted)]
@@ -269,6 +276,28 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
     assert story(tmp_path / "run") == story(tmp_path / "whole")
 
 
+def test_what_there_is_at_a_limit_is_compared_and_not_the_oldest_taken(go):
+    result, run = go(Attempts(FIX, SECOND, SECOND, OTHERS[0]), rollouts=4, rounds=1, max_nodes=4)
+    assert (result.status, result.best_node, result.stop) == ("solved", 2, Stop.NODES)
+    assert [entrant["rollouts"] for entrant in dict(notes(run))[1]["order"]] == [2, 1]
+
+
+def test_a_fifth_of_the_limits_is_kept_for_choosing(go):
+    """Of ten requests eight are for rollouts, one each, and two for the votes on the two that solve the task."""
+
+    def repairs(text):
+        return answer("I repair it.", ("edit", {"path": "means.py", "old": BUG, "new": text}), ("submit", {}))
+
+    proposing = ScriptedModel([repairs(text) for text in (FIX, SECOND, *OTHERS)])
+    judging = ScriptedModel(lambda messages: answer(json.dumps({"winner": "A", "reason": "It is shorter."})), "judge")
+    waves = {"judge": lambda ask: ModelJudge(judging, ask)}
+    chat = SimpleNamespace(policy=ChatPolicy(proposing))
+    result, run = go(chat, rollouts=10, rounds=1, waves=waves, max_calls=10)
+    assert (result.status, result.stop, len(run.tree)) == ("solved", Stop.SOLVED, 9)
+    assert (len(proposing.heard), len(judging.heard)) == (8, 2)
+
+
+@pytest.mark.slow
 def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go, half):
     """Of two equals the newer would be taken where nobody was asked."""
     judge, texts = FixedJudge(lambda nodes, vote: min(nodes)), (FIX, SECOND, OTHERS[0], OTHERS[1])
@@ -277,6 +306,7 @@ def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go
         assert (result.status, result.stop, result.best_node, run.round) == ("improved", Stop.NODES, 1, 2)
 
 
+@pytest.mark.slow
 def test_some_rollouts_of_a_later_wave_go_on_from_where_an_earlier_one_was_last_right(go, solve_at, half, tmp_path):
     asked = []
 

@@ -10,6 +10,8 @@ from benchmarks.reports.site import Site
 from tests.browser import Visit, browser, screenshots
 from tests.pages import batch, crowd, serving, state, told, write
 
+pytestmark = pytest.mark.browser
+
 MANY = 5_000
 HOUR_S = 3600
 

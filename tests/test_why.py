@@ -53,7 +53,7 @@ def test_every_selection_of_the_path_is_told_and_no_other():
 
 def test_a_table_compares_what_was_taken_with_the_best_rival():
     said = text(explain(EVENTS, 3))
-    assert "node among score mean" in said
+    assert "state among score mean" in said
     assert "taken 2 3 0.75 0.5" in said
     assert "rival 1 0.625" in said
 
@@ -82,7 +82,7 @@ def test_repeated_measurements_are_told():
     again = Remeasured(1, Evaluation(0.5), SuiteReport(), choice=Choice(1, act="measure"))
     why = explain([Added(node(0)), Added(node(1, 0)), again], 1)
     assert [s.number for s in why.measured] == [2]
-    assert "selection 2: node 1 was measured again" in text(why)
+    assert "selection 2: state 1 was measured again" in text(why)
 
 
 def test_the_object_holds_all_that_the_text_says():
@@ -99,7 +99,7 @@ def test_the_object_holds_all_that_the_text_says():
         (None, "the journal does not say why: an older version of ramify wrote it"),
         (Choice(0), "the search gave no reasons"),
         (Choice(0, order=4, hint="try it"), "asked for by a person (order 4): try it"),
-        (Choice(0, act="fuse", other=2), "selection 1: node 0 was fused with node 2 and made node 1"),
+        (Choice(0, act="fuse", other=2), "selection 1: state 0 was fused with state 2 and made state 1"),
     ],
 )
 def test_a_choice_without_numbers_says_so(choice, said):
@@ -137,9 +137,9 @@ def test_the_base_state_was_selected_by_nothing():
 
 
 def test_a_node_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(UsageError, match=r"there is no node 4: this run has nodes 0 to 3"):
+    with pytest.raises(UsageError, match=r"there is no state 4: this run has states 0 to 3"):
         explain(EVENTS, 4)
-    with pytest.raises(UsageError, match=r"there is no node 0: this run has no nodes yet"):
+    with pytest.raises(UsageError, match=r"there is no state 0: this run has no states yet"):
         explain([], 0)
 
 
@@ -161,5 +161,5 @@ def test_a_pin_is_told_before_what_the_search_compared():
     steering.give(Order("pin", 1), made, 0)
     choice = choose(made, steering, Mcts(), Random(0))
     said = text(explain([*(Added(each) for each in made), Added(node(3, choice.node), choice=choice)], 3))
-    assert "a person pinned node 1: no other was considered" in said
+    assert "a person pinned state 1: no other was considered" in said
     assert any(line.startswith(f"taken {choice.node} ") for line in said)

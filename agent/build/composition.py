@@ -25,16 +25,14 @@ from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
 from agent.engine.engine import Engine
-from agent.errors import UsageError
 from agent.learning.memory import attaching
 from agent.models import Model
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, listed
 from agent.prompts import SHIPPED, Prompts, using
-from agent.run.events import Event, Started
+from agent.run.events import Event
 from agent.run.eviction import forget_unrecorded
-from agent.run.journal import read_events
-from agent.run.paths import STORE, journal_of
+from agent.run.paths import STORE, begun
 from agent.run.run import Run
 from agent.run.schedule import Schedule
 from agent.settings import MODEL_FREE_POLICIES, Settings
@@ -134,9 +132,7 @@ def resume(
         agent.errors.UsageError: the directory holds no run.
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
-    started = next((event for event in read_events(journal_of(directory)) if isinstance(event, Started)), None)
-    if started is None:
-        raise UsageError(f"{directory}: the run ended before its base state was made; start it again with solve")
+    started = begun(directory)
     settings = restore(started.settings)
     limits = settings.budget.model_copy(update=dict(budget or {}))
     settings = settings.model_copy(update={"budget": limits})

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
+import sys
 from pathlib import Path
 
+from agent.measure.adapters.registry import OF_PYTHON, meant
 from agent.settings import SandboxSettings, Settings
+from agent.task import Task
 from sandboxes import Provider, SandboxUnavailable
 
-__all__ = ["make_provider"]
+__all__ = ["make_provider", "python_of"]
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,20 @@ def make_provider(settings: Settings, store: Path) -> Provider:
     from sandboxes.namespace.provider import NamespaceProvider
 
     return NamespaceProvider(store, limits=sandbox.limits, paranoid=sandbox.paranoid)
+
+
+def python_of(task: Task, store: Path) -> str:
+    """Which Python runs the tests of a run, given the store of its states, for people; empty if none does or the test
+    command says it itself."""
+    if meant(task.framework, task.test_command) not in OF_PYTHON or re.search(r"/python[\d.]*\b", task.test_command):
+        return ""
+    if (store / "volume").exists() or (store / "commit").exists() or task.workspace.path is None:
+        return f"that of the image {task.workspace.image}" if task.workspace.image else "that of the base image"
+    from sandboxes.namespace.pythons import pythons
+
+    program = pythons(task.workspace.path, task.workspace.env)[0]
+    own = program == Path(sys.executable)
+    return f"{program}{' (of Ramify: no environment is active, and the checkout has no .venv)' if own else ''}"
 
 
 def _best(settings: SandboxSettings, store: Path) -> Provider:

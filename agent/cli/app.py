@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.cli import apply as cli_apply
 from agent.cli import config as cli_config
 from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
@@ -18,13 +19,14 @@ from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
 from agent.cli import recipes as cli_recipes
 from agent.cli import replay as cli_replay
+from agent.cli import run_list as cli_run_list
 from agent.cli import runs as cli_runs
 from agent.cli import serve as cli_serve
 from agent.cli import shorten as cli_shorten
 from agent.cli import train as cli_train
 from agent.cli.ci.failures import failures_told
 from agent.cli.help import EXIT_CODES, example, new_app
-from agent.cli.runs import RunDir
+from agent.cli.run_list import LAST, RunDir
 from agent.errors import UsageError
 
 __all__ = ["app"]
@@ -74,6 +76,7 @@ def solve(
     value: options.ValueName = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
+    python: options.Python = None,
     setup: options.Setup = None,
     paranoid: options.Paranoid = False,
     instructions: options.Instructions = None,
@@ -120,7 +123,7 @@ def solve(
 
 @failures_told
 def resume_run(
-    run: RunDir,
+    run: RunDir = LAST,
     max_nodes: options.MaxNodes = None,
     max_usd: options.MaxUsd = None,
     max_tokens: options.MaxTokens = None,
@@ -136,14 +139,17 @@ def resume_run(
     """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
-    from agent.cli.interactive import OutputOptions, accepted, run_interactively
-    from agent.run.paths import checkout_of
+    from agent.cli.interactive import OutputOptions, accepted, run_interactively, say
+    from agent.run.paths import begun, checkout_of
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
     place = checkout_of(run, by_hand) if apply else None
     output = OutputOptions(as_json, patch_out, place, accepted(accept), strict, quiet=quiet)
+    begun(run)
+    if not quiet:
+        say(f"run {run}")
     progress = Progress(quiet=quiet)
     progress.catch_up(run, budget)
     raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
@@ -233,12 +239,14 @@ def _delegate(context: typer.Context) -> None:
 COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Solve": {
         "solve": (solve, "ramify solve issue.md --test 'python3 -m pytest -q' --apply"),
-        "fix": (red_build.fix, "ramify fix tests/test_a.py::test_b --apply"),
-        "resume": (resume_run, "ramify resume runs/words --max-seconds 600"),
+        "fix": (red_build.fix, "ramify fix --apply", "ramify fix tests/test_a.py::test_b"),
+        "resume": (resume_run, "ramify resume --max-seconds 7200", "ramify resume runs/words"),
+        "apply": (cli_apply.apply, "ramify apply", "ramify apply runs/words"),
         "check-patch": (red_build.check_patch, "ramify check-patch fix.patch"),
     },
     "Look": {
-        "show": (cli_runs.show, "ramify show runs/words", "ramify show runs/words --html tree.html"),
+        "runs": (cli_run_list.runs, "ramify runs", "ramify runs --all --json"),
+        "show": (cli_runs.show, "ramify show", "ramify show runs/words --html tree.html"),
         "log": (cli_history.log, "ramify log runs/words --graph"),
         "diagnose": (cli_diagnose.diagnose, "ramify diagnose runs/words"),
         "replay": (cli_replay.replay, "ramify replay runs/words --search mcts"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.run_list import LAST, named
 from agent.cli.runs import read_run
 from agent.errors import UsageError
 
@@ -24,9 +25,12 @@ def diagnose(
         Path,
         typer.Argument(
             metavar="RUN|FILE",
-            help="The directory of a run, or a trajectory of mini-swe-agent, SWE-agent or OpenHands.",
+            callback=named,
+            show_default=False,
+            help="A run, by its directory or name, or a trajectory of mini-swe-agent, SWE-agent or OpenHands. Default: "
+            "the last run.",
         ),
-    ],
+    ] = LAST,
     other: Annotated[
         Path | None,
         typer.Argument(
@@ -35,7 +39,12 @@ def diagnose(
     ] = None,
     node: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The last state of the rollout. Default: that of the best failed rollout."),
+        typer.Option(
+            "--state",
+            "--node",
+            metavar="N",
+            help="The last state of the rollout. Default: that of the best failed rollout.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -61,7 +70,7 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
     from agent.analysis.report.diagnosis import parted
 
     if node is not None:
-        raise UsageError("--node is for one run; of two runs, the rollouts that reached the best states are compared")
+        raise UsageError("--state is for one run; of two runs, the rollouts that reached the best states are compared")
     parting = compare(_moments(one), _moments(other))
     sys.stdout.write(json.dumps(parting.as_json()) + "\n" if as_json else parted(parting))
 
@@ -88,6 +97,6 @@ def _of_file(path: Path, node: int | None) -> Diagnosis:
     from agent.analysis.trajectories.reading import read_trajectory
 
     if node is not None:
-        raise UsageError(f"--node is for runs of ramify; {path} is a trajectory, which has no nodes")
+        raise UsageError(f"--state is for runs of ramify; {path} is a trajectory, which has no states")
     trajectory = read_trajectory(path)
     return diagnose_deeds(path, trajectory.action_records, f"({trajectory.format}): {trajectory.ended}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.run_list import Runs
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ ALL = "100,0,0"
 
 
 def export(
-    runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")
-    ] = None,
+    runs: Runs = None,
     form: Annotated[str, typer.Option("--format", metavar="F", help="See --list.")] = "",
     outs: Annotated[
         list[str] | None,
@@ -73,30 +72,32 @@ def export(
     from agent.learning.export.documents import DOCUMENTS
     from agent.learning.export.documents import export as write_documents
     from agent.learning.export.registry import FORMATS
+    from agent.run.paths import last_run
 
     if listed:
         sys.stdout.write(_formats())
         return
     out, older = _destination(outs or (), form)
     option = [*(option or ()), *older]
-    if runs and form in DOCUMENTS:
-        _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
-        for path in write_documents(runs_in(runs), form, _pairs(option), out):
-            sys.stdout.write(f"{path}\n")
-        return
     if as_json and not report:
         raise UsageError("--json is for --report; the counts of an export are in its manifest.json")
-    if runs and report:
+    if form and form not in (*FORMATS, *DOCUMENTS):
+        raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
+    chosen = runs_in(runs or [last_run()])
+    if form in DOCUMENTS:
+        _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
+        for path in write_documents(chosen, form, _pairs(option), out):
+            sys.stdout.write(f"{path}\n")
+        return
+    if report:
         names = [form] if form else [name for name, kind in FORMATS.items() if kind.form is None]
         orders = [_order(name, option, split, exclude or (), allow_license or (), near, tokenizer) for name in names]
-        sys.stdout.write(_reported(runs_in(runs), orders, as_json))
+        sys.stdout.write(_reported(chosen, orders, as_json))
         return
-    if not runs or not form or out is None:
-        raise UsageError("give RUN..., --format F and --out DIR; ramify export --list names the formats")
-    if form not in FORMATS:
-        raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
+    if not form or out is None:
+        raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(runs_in(runs), replace(order, parquet=parquet), out)
+    manifest = write(chosen, replace(order, parquet=parquet), out)
     sys.stdout.write(_summary(manifest, out))
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.runs import Node, RunDir, read_run
+from agent.cli.run_list import LAST, RunDir
+from agent.cli.runs import Node, read_run
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -23,7 +24,7 @@ __all__ = ["log", "promote"]
 
 
 def log(
-    run: RunDir,
+    run: RunDir = LAST,
     graph: Annotated[bool, typer.Option("--graph", help="Draw which state came from which.")] = False,
 ) -> None:
     """Print the states of a run as a git history. Each has its number, value, tests and action; the newest is first.
@@ -68,7 +69,7 @@ def _kept(run: Run) -> History:
 
     history = keep(run, lambda: _states(run))
     for node, why in history.missing.items():
-        sys.stderr.write(f"node {node} has no commit: {one_line(why)}\n")
+        sys.stderr.write(f"state {node} has no commit: {one_line(why)}\n")
     return history
 
 

@@ -22,6 +22,7 @@ from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Stop
 from agent.cli import checkout
 from agent.cli.ci import github
+from agent.cli.next_step import next_step
 from agent.engine.session import AtOnce
 from agent.errors import RamifyError, UsageError
 from agent.run.grade import Grade
@@ -30,7 +31,7 @@ from agent.untrusted import escaped_lines
 if TYPE_CHECKING:
     from agent.solver.solve import Result
 
-__all__ = ["OutputOptions", "accepted", "print_patch", "run_interactively", "say", "with_signals"]
+__all__ = ["OutputOptions", "accepted", "apply_answer", "print_patch", "run_interactively", "say", "with_signals"]
 
 _T = TypeVar("_T")
 
@@ -136,20 +137,32 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output
         sys.stdout.flush()
     else:
         print_patch(result.patch)
-    if output.apply_to is None:
-        return
+    applied = output.apply_to is not None and apply_answer(result, output.apply_to, output.accept)
+    if not output.quiet:
+        say(f"next     {next_step(result, output.apply_to if applied else None)}")
+
+
+def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
+    """Apply a solved or submitted patch to a checkout, and say so; or say why not. Returns whether it was applied.
+
+    Raises:
+        agent.errors.RamifyError: it does not apply any more.
+    """
     declared = result.grade is Grade.DECLARED
-    if result.resolved or (declared and "declared" in output.accept):
-        checkout.apply(output.apply_to, result.patch, result.run_dir)
-        say(f"applied to {output.apply_to}")
-    elif declared:
+    if result.resolved or (declared and "declared" in accept):
+        checkout.apply(place, result.patch, result.run_dir)
+        say(f"applied to {place}")
+        return True
+    if declared:
         say(
-            f"nothing applied to {output.apply_to}: {len(result.declared)} tests that passed before fail with the "
+            f"nothing applied to {place}: {len(result.declared)} tests that passed before fail with the "
             "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
             "--accept declared"
         )
     else:
-        say(f"nothing applied to {output.apply_to}: the issue is not solved")
+        patch = f"; what there is: ramify show {result.run_dir} --patch" if result.patch else ""
+        say(f"nothing applied to {place}: the issue is not solved{patch}")
+    return False
 
 
 def _save(result: Result, patch_out: Path | None) -> Path | None:

@@ -215,7 +215,7 @@ def _line(item: Item) -> str:
         case "insight":
             text = f"({len(item.sources)}) {item.text}"
         case "reflection":
-            text = f"node {item.node}: expected {item.predicted:.2f}, measured {item.measured:.2f}: {item.done}"
+            text = f"state {item.node}: expected {item.predicted:.2f}, measured {item.measured:.2f}: {item.done}"
         case "experience":
             text = f"+{item.score:.2f} {item.error}: {item.done}"
     return f"{item.id}  {item.kind:<10}  {one_line(text)}"[:LINE_CHARS]

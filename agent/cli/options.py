@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from agent.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.settings import Settings
@@ -31,6 +34,7 @@ __all__ = [
     "Out",
     "Paranoid",
     "PatchOut",
+    "Python",
     "Quiet",
     "Recipe",
     "Rollouts",
@@ -95,6 +99,28 @@ ModelPrice = Annotated[
 ]
 SandboxKind = Annotated[str | None, typer.Option(metavar="auto|docker|commit|namespace", help="Where commands run.")]
 Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image of the sandbox.")]
+
+
+def _environment(path: Path | None) -> Path | None:
+    """The absolute path of an environment that is given as its directory or its program."""
+    if path is None:
+        return None
+    place = Path(os.path.abspath(path.parent.parent if path.is_file() else path))  # noqa: PTH100  # links stay
+    if not (place / "bin" / "python").exists():
+        raise UsageError(f"--python {path} is no environment: there is no {place / 'bin' / 'python'}")
+    return place
+
+
+Python = Annotated[
+    Path | None,
+    typer.Option(
+        "--python",
+        metavar="DIR",
+        callback=_environment,
+        help="The environment whose Python and packages run the tests. Default: the active one, else the checkout's "
+        ".venv.",
+    ),
+]
 Setup = Annotated[
     list[str] | None, typer.Option(metavar="CMD", help="Command to run once in the sandbox, with network; repeatable.")
 ]
@@ -105,7 +131,7 @@ Instructions = Annotated[
     Path | None,
     typer.Option("--instructions", metavar="FILE", help="Your own instructions, for the model's system prompt."),
 ]
-MaxNodes = Annotated[int | None, typer.Option(metavar="N", help="The most states.")]
+MaxNodes = Annotated[int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states.")]
 MaxUsd = Annotated[
     float | None,
     typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars to spend on models."),
@@ -165,6 +191,7 @@ _SETTINGS = {
     "value": "value.name",
     "sandbox": "sandbox.kind",
     "image": "sandbox.image",
+    "python": "sandbox.env.VIRTUAL_ENV",
     "setup": "sandbox.setup",
     "paranoid": "sandbox.paranoid",
     "instructions": "instructions",
@@ -188,7 +215,7 @@ def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, valu
 
     Raises:
         agent.errors.ConfigError: as `agent.config.load`.
-        agent.errors.UsageError: the price is not a price.
+        agent.errors.UsageError: the price is not a price, or the tests run with the Python of an image.
     """
     from agent.config import given, naming
     from agent.models.prices import dollars
@@ -197,4 +224,7 @@ def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, valu
     flags = {key: str(value) if isinstance(value, Path) else value for key, value in flags.items()}
     price = values.get("model_price")
     kept = {key: value for key, value in flags.items() if value is not None and value is not False and value != []}
-    return given(config or (), {**naming(models or ()), **kept, "model.price": price and dollars(price)})
+    settings = given(config or (), {**naming(models or ()), **kept, "model.price": price and dollars(price)})
+    if values.get("python") and (settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")):
+        raise UsageError(f"--python {values['python']} is on this machine, and the tests run in an image: leave it out")
+    return settings

@@ -19,7 +19,7 @@ def recipes(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this one in full.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
-    """List the published systems that have a recipe, or show one: its paper, its settings and what differs."""
+    """List the published systems that have a recipe. With a name, show its paper, its settings and what differs."""
     from agent.recipes import everything, named
 
     if name is not None:

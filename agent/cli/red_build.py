@@ -20,7 +20,12 @@ __all__ = ["check_patch", "fix"]
 
 @failures_told
 def fix(
-    tests: Annotated[list[str], typer.Argument(metavar="TEST...", help="Failing tests, as test reports name them.")],
+    tests: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEST...", help="Failing tests, as test reports name them. Default: all tests that fail now."
+        ),
+    ] = None,
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
     test: options.Test = None,
     test_framework: options.TestFramework = None,
@@ -28,6 +33,7 @@ def fix(
     recipe: options.Recipe = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,
+    python: options.Python = None,
     setup: options.Setup = None,
     instructions: options.Instructions = None,
     config: options.Config = None,
@@ -48,7 +54,7 @@ def fix(
     from agent.cli.solve import SolveRequest, begin
 
     settings = options.settings_of(config, model, locals())
-    request = SolveRequest("", tuple(tests), repo, test)
+    request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, quiet=quiet)
     raise typer.Exit(begin(request, settings, out, output, apply=apply))
 

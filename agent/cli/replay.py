@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.runs import RunDir
+from agent.cli.run_list import LAST, RunDir
 
 if TYPE_CHECKING:
     from agent.build.replay import Replayed
@@ -20,7 +20,7 @@ __all__ = ["as_text", "replay"]
 
 
 def replay(
-    run: RunDir,
+    run: RunDir = LAST,
     search: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use another search, with the same recorded answers.")
     ] = None,

@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from agent.cli.run_list import LAST, RunDir
 from agent.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from agent.run.run import Run
+    from agent.solver.result import Result
 
-__all__ = ["Node", "RunDir", "fork", "pin", "prune", "read_run", "show"]
+__all__ = ["Node", "answer_of", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
 """Columns of output that does not go to a terminal."""
 
-RunDir = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")]
-Node = Annotated[int, typer.Argument(metavar="NODE", help="The number of a state, as `ramify show` prints it.")]
+Node = Annotated[int, typer.Argument(metavar="STATE", help="The number of a state, as `ramify show` prints it.")]
 
 
 def show(
-    run: RunDir,
+    run: RunDir = LAST,
     patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
-    why: Annotated[int | None, typer.Option(metavar="NODE", help="Explain what led to this state instead.")] = None,
+    why: Annotated[int | None, typer.Option(metavar="STATE", help="Explain what led to this state instead.")] = None,
     summaries: Annotated[bool, typer.Option("--summaries", help="Show a summary of each rollout instead.")] = False,
     html: Annotated[
         str, typer.Option(metavar="FILE", help="Write the tree as one page for a browser instead; - is stdout.")
@@ -40,9 +41,9 @@ def show(
 ) -> None:
     """Show the tree of a run. Each state has its number, value, tests and action; * marks the path to the best."""
     if as_json and why is None:
-        raise UsageError("--json needs --why NODE; the whole run is RUN/journal.jsonl, one JSON object a line")
+        raise UsageError("--json needs --why STATE; the whole run is RUN/journal.jsonl, one JSON object a line")
     if patch + summaries + (why is not None) + bool(html) + (graph is not None) > 1:
-        raise UsageError("give one of --patch, --why NODE, --summaries, --html FILE and --graph FILE")
+        raise UsageError("give one of --patch, --why STATE, --summaries, --html FILE and --graph FILE")
     if why is not None:
         _explain(run, why, as_json)
         return
@@ -53,7 +54,7 @@ def show(
         if patch:
             from agent.cli.interactive import print_patch
 
-            print_patch(_patch_of(opened))
+            print_patch(answer_of(opened).patch)
         elif summaries:
             _summarise(opened)
         elif graph is not None:
@@ -109,12 +110,14 @@ def _explain(run: Path, node: int, as_json: bool) -> None:
 
 
 def _draw(run: Run) -> None:
+    from agent.analysis.report.baseline import goals_of
     from agent.analysis.report.bracket import brackets
     from agent.analysis.report.tree import draw, facts
 
     console = _console()
     if len(run.tree):
-        console.print(draw(run.tree), markup=True)
+        goals = goals_of(run.started.task, run.tree.root.report) if run.started else ()
+        console.print(draw(run.tree, goals), markup=True)
     console.print(facts(run), markup=False)
     for block in brackets(run):
         console.print(block, markup=False)
@@ -158,9 +161,12 @@ def read_run(directory: Path) -> Run:
     return Run.read(journal_of(directory).parent)
 
 
-def _patch_of(run: Run) -> bytes:
+def answer_of(run: Run) -> Result:
+    """The result of the last session of a run. Raises JournalError if it has not ended."""
+    from agent.solver.outcome import result_of
+
     if run.ended is None:
         raise JournalError(
             f"{run.journal.directory} has not ended; resume it first: ramify resume {run.journal.directory}"
         )
-    return run.journal.get_blob(run.ended.patch_blob) if run.ended.patch_blob else b""
+    return result_of(run, run.ended)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from agent.cli.run_list import Runs
 
 if TYPE_CHECKING:
     from agent.analysis.minimize import Shortened
@@ -17,7 +18,7 @@ __all__ = ["shorten"]
 
 
 def shorten(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
+    runs: Runs = None,
     tries: Annotated[int, typer.Option(metavar="N", min=1, help="The most shortened versions of a path to try.")] = 20,
     paths: Annotated[
         int, typer.Option(metavar="N", min=1, help="The most solved paths of a run, the shortest first.")
@@ -28,10 +29,11 @@ def shorten(
     The result is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError
     from agent.learning.export.dataset import runs_in
+    from agent.run.paths import last_run
     from agent.run.run import Run
     from sandboxes import SnapshotMissing
 
-    for path in runs_in(runs):
+    for path in runs_in(runs or [last_run()]):
         try:
             with Run.open(path) as run:
                 lines = _shortened(run, tries, paths) if run.tree.solved else ["no state is solved"]

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from agent.analysis.report.progress import Progress
 from agent.cli import checkout
 from agent.cli.ci.github import ISSUE, fetch_issue
 from agent.cli.interactive import OutputOptions, run_interactively, say
 from agent.errors import UsageError
 from agent.measure.adapters.registry import choose
-from agent.run.paths import new_run_dir, slug
+from agent.run.paths import new_run_dir, note_run, slug, store_of
 from agent.settings import Settings
 from agent.task import Task
 from sandboxes import Workspace
@@ -98,14 +99,17 @@ def begin(
     name = slug(request.statement or next(iter(request.goals), "failing tests"))
     task = _task(name, request, work_tree, settings)
     from agent.build.composition import check, start
+    from agent.build.sandboxes import python_of
 
     directory = new_run_dir(out, name)
     check(settings)
     if work_tree and work_tree.dirty:
         say(f"{work_tree.path} has uncommitted changes; the search starts from them as they are")
+    note_run(directory)
     if not output.quiet:
         say(f"run {directory}")
-    return run_interactively(partial(start, task, settings, directory), output)
+    progress = Progress(quiet=output.quiet, python=partial(python_of, store=store_of(directory)))
+    return run_interactively(partial(start, task, settings, directory), output, progress)
 
 
 def _task(name: str, request: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:

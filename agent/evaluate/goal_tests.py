@@ -21,9 +21,11 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     `agent.measure.naming` accepts.
 
     Raises:
-        UsageError: a goal does not exist, is ambiguous, or passes already.
+        UsageError: a goal does not exist, is ambiguous, or passes already; or there is neither an issue nor a goal.
     """
     failing = tuple(test for test in baseline.failures if test not in baseline.flaky)
+    if not (failing or task.goal_tests or task.statement.strip()):
+        raise UsageError("no test fails, so there is nothing to fix; to work on an issue: ramify solve --issue TEXT")
     if not task.goal_tests:
         return failing if task.goal_failing else ()
     goals: dict[str, None] = {}

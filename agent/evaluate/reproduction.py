@@ -73,6 +73,10 @@ class OwnTests:
         names = ((path, path.rpartition("/")[2]) for path in added)
         return tuple(path for path, name in names if any(fnmatch(name, pattern) for pattern in TEST_FILES))
 
+    def is_test(self, path: str) -> bool:
+        """Whether the file is a test or is among tests."""
+        return self._rules.protection.is_test(path)
+
     def run(
         self, snapshot: Snapshot, tests: Sequence[str], *, changed: bool = True, again: bool = False
     ) -> tuple[SuiteReport, bool]:

@@ -383,7 +383,10 @@ def _complaint(report: SuiteReport, command: str) -> str:
             f"the test command {command!r} cannot be run ({last}); name another with --test, or install it with --setup"
         )
     if "No module named pytest" in report.output:
-        return "pytest is not installed in the sandbox; install it with --setup 'pip install pytest'"
+        return (
+            "pytest is not installed in the sandbox; install it with --setup 'pip install pytest', or name an "
+            "environment that has it with --python DIR"
+        )
     if report.timed_out:
         return f"{command!r} took longer than {report.duration_s:.0f} s; name a quicker command with --test"
     if NO_TESTS in report.problem:

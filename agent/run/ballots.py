@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
 from agent.run.tree.tree import NodeId
 from agent.task import Task
@@ -19,7 +20,7 @@ class Ballot:
     group: tuple[NodeId, ...]
     """The candidates (`agent.run.rollouts.Candidate.node`) in the order in which the judge was shown them."""
     winner: NodeId | None
-    """A node of the group; None: the judge abstained."""
+    """A node of the group; None: the judge abstained, or found none better than the others."""
     reason: str = ""
     judge: str = ""
     """The voter: a model's name, or the rule that decided (`tests`)."""
@@ -27,6 +28,8 @@ class Ballot:
     """Its ordinal among the votes on this group, from 0."""
     round: int = 1
     """The round whose tournament it belongs to, from 1."""
+    tie: bool = False
+    """Whether the judge found none better than the others."""
 
 
 class Judge(Protocol):
@@ -37,9 +40,13 @@ class Judge(Protocol):
         """The name in ballots."""
         ...
 
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
-        """The preferred one of at least two candidates, shown in this order. The same group, order and vote number give
-        the same question.
+    def requests(self, size: int) -> int:
+        """How many model requests one vote on a group of this size takes."""
+        ...
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
+        """The preferred one of at least two candidates, shown in this order, with the results of their tests. The same
+        arguments give the same question.
 
         Raises:
             agent.budget.BudgetSpent: the question does not fit in what the run may spend.

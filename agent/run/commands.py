@@ -83,16 +83,16 @@ def check(order: Order, tree: Tree, steering: Steering) -> None:
     if len(order.hint.encode("utf-8", "replace")) > HINT_BYTES:
         raise UsageError(f"the hint has more than {HINT_BYTES} bytes; say it in fewer words")
     if order.act == "fork" and not tree.expandable(node):
-        raise UsageError(f"node {node} cannot be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'fork')}")
+        raise UsageError(f"state {node} cannot be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'fork')}")
     if order.act == "pin" and not tree.open_below(node):
         raise UsageError(
-            f"nothing at or below node {node} can be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'pin')}"
+            f"nothing at or below state {node} can be expanded: {_why_closed(tree, node)}; {_remedy(tree, node, 'pin')}"
         )
     if order.act == "unpin" and node not in steering.pins:
-        pinned = f"pinned: {', '.join(map(str, steering.pins))}" if steering.pins else "no node is pinned"
-        raise UsageError(f"node {node} is not pinned; {pinned}")
+        pinned = f"pinned: {', '.join(map(str, steering.pins))}" if steering.pins else "no state is pinned"
+        raise UsageError(f"state {node} is not pinned; {pinned}")
     if order.act == "prune" and node == tree.root.id:
-        raise UsageError("pruning node 0 would end the search; stop it with Ctrl-C, or prune nodes below the root")
+        raise UsageError("pruning state 0 would end the search; stop it with Ctrl-C, or prune states below the root")
 
 
 def require_node(node_id: NodeId, nodes: int) -> None:
@@ -102,8 +102,8 @@ def require_node(node_id: NodeId, nodes: int) -> None:
         agent.errors.UsageError: it does not.
     """
     if not 0 <= node_id < nodes:
-        known = f"this run has nodes 0 to {nodes - 1}" if nodes else "this run has no nodes yet"
-        raise UsageError(f"there is no node {node_id}: {known}")
+        known = f"this run has states 0 to {nodes - 1}" if nodes else "this run has no states yet"
+        raise UsageError(f"there is no state {node_id}: {known}")
 
 
 def _why_closed(tree: Tree, node_id: NodeId) -> str:
@@ -116,4 +116,4 @@ def _why_closed(tree: Tree, node_id: NodeId) -> str:
 
 def _remedy(tree: Tree, node_id: NodeId, act: str) -> str:
     above = next((node.id for node in reversed(tree.path(node_id)) if tree.expandable(node.id)), None)
-    return f"{act} node {above} above it" if above is not None else "`ramify show` lists the others"
+    return f"{act} state {above} above it" if above is not None else "`ramify show` lists the others"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +14,24 @@ from agent.run.journal import read_events
 from agent.task import load_task
 from sandboxes.cleanup import state_dir
 
-__all__ = ["PARTS", "STORE", "checkout_of", "journal_of", "new_run_dir", "runs_dir", "slug", "state_dir", "store_of"]
+__all__ = [
+    "PARTS",
+    "STORE",
+    "begun",
+    "checkout_of",
+    "find_run",
+    "is_run",
+    "journal_of",
+    "known_runs",
+    "last_run",
+    "name_of",
+    "new_run_dir",
+    "note_run",
+    "runs_dir",
+    "slug",
+    "state_dir",
+    "store_of",
+]
 
 STORE = "store"
 """The store of a run's states, in its directory."""
@@ -20,9 +39,61 @@ PARTS = "parts"
 """The runs of delegated sub-issues, in a run's directory."""
 
 
+def name_of(run: Path) -> str:
+    """What `ramify runs` calls a run: its name in `runs_dir()`, or its directory."""
+    return run.name if run.parent == runs_dir() else str(run)
+
+
+def is_run(directory: Path) -> bool:
+    """Whether a directory holds a run."""
+    return (directory / "journal.jsonl").is_file()
+
+
 def runs_dir() -> Path:
     """The directory of runs without `--out`."""
     return state_dir() / "runs"
+
+
+def _elsewhere() -> Path:
+    """The file that names the runs which were made with `--out`, a line each."""
+    return state_dir() / "runs.txt"
+
+
+def note_run(run: Path) -> None:
+    """Let `known_runs` find a run that is not in `runs_dir()`, unless the note cannot be written."""
+    place = os.path.abspath(run)  # noqa: PTH100  # without `..`
+    if Path(place).parent == runs_dir():
+        return
+    with suppress(OSError):
+        _elsewhere().parent.mkdir(parents=True, exist_ok=True)
+        with _elsewhere().open("ab") as file:
+            file.write(os.fsencode(place) + b"\n")
+
+
+def known_runs() -> list[Path]:
+    """The runs in `runs_dir()` and those that were noted, the one that changed last first."""
+    noted = map(Path, map(os.fsdecode, _elsewhere().read_bytes().splitlines())) if _elsewhere().is_file() else ()
+    here = (journal.parent for journal in runs_dir().glob("*/journal.jsonl"))
+    changed = {run: (run / "journal.jsonl").stat().st_mtime for run in (*here, *noted) if is_run(run)}
+    return sorted(changed, key=lambda run: changed[run], reverse=True)
+
+
+def last_run() -> Path:
+    """The run that changed last.
+
+    Raises:
+        agent.errors.UsageError: there is none.
+    """
+    for run in known_runs():
+        return run
+    raise UsageError(
+        f"there is no run in {runs_dir()}; start one with `ramify fix` or `ramify solve`, or name its directory"
+    )
+
+
+def find_run(name: Path) -> Path:
+    """The run of this name, the newest if there are several; `name` itself if there is none."""
+    return next((run for run in known_runs() if run.name == str(name)), name)
 
 
 def new_run_dir(wanted: Path | None, name: str) -> Path:
@@ -50,14 +121,25 @@ def slug(text: str) -> str:
     return "-".join(words[:6])[:50].strip("-") or "issue"
 
 
+def begun(run: Path) -> Started:
+    """How a run began.
+
+    Raises:
+        agent.errors.UsageError: there is no such run, or it ended before its base state was made.
+    """
+    for event in read_events(journal_of(run)):
+        if isinstance(event, Started):
+            return event
+    raise UsageError(f"{run}: the run ended before its base state was made; start it again with solve")
+
+
 def checkout_of(run: Path, otherwise: str) -> Path:
     """The checkout that a run began from; `otherwise` is the remedy in the error.
 
     Raises:
         agent.errors.UsageError: there is no such run, or it began from an image.
     """
-    started = next((event for event in read_events(journal_of(run)) if isinstance(event, Started)), None)
-    path = load_task(started.task).workspace.path if started else None
+    path = load_task(begun(run).task).workspace.path
     if path is None:
         raise UsageError(f"{run} knows no checkout; {otherwise}")
     return path
@@ -66,7 +148,7 @@ def checkout_of(run: Path, otherwise: str) -> Path:
 def store_of(run: Path) -> Path:
     """The store of a run's states. A delegated run uses the store of the run that delegates."""
     above = run.absolute().parents
-    is_part = len(above) > 2 and above[1].name == PARTS and (above[2] / "journal.jsonl").is_file()
+    is_part = len(above) > 2 and above[1].name == PARTS and is_run(above[2])
     return (above[2] if is_part else run) / STORE
 
 
@@ -78,5 +160,5 @@ def journal_of(run: Path) -> Path:
     """
     journal = run / "journal.jsonl"
     if not journal.is_file():
-        raise UsageError(f"{run} is not a run: it has no journal.jsonl; give the directory that solve printed")
+        raise UsageError(f"{run} is not a run: it has no journal.jsonl; `ramify runs` lists the runs")
     return journal

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent.run.grade import Grade
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node, NodeId, Tree
 
@@ -75,6 +76,10 @@ class Candidate:
     """Against the base state, as git has it."""
     evaluation: Evaluation
     summary: Summary
+    grade: Grade
+    """How good the verified patch is."""
+    source: bytes
+    """The part of the patch that changes neither tests nor scratch files (`agent.solver.source_change`)."""
 
     @property
     def node(self) -> NodeId:

@@ -6,12 +6,14 @@ Law: nothing is done twice. Verdicts, summaries and ballots are in the journal, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from agent.budget import Usage
 from agent.engine.components import RoundComponents
 from agent.engine.session import Session
+from agent.run.ballots import Judge
+from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.events import Noted, Summarised, Voted
 from agent.run.rollouts import Candidate, Rollout, Summary, is_candidate
 from agent.run.run import Run
@@ -19,11 +21,15 @@ from agent.run.tree.node import ROOT, Node, NodeId
 from agent.solver.candidates import CANDIDATES, CandidatePool
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
+from agent.solver.source_change import source_change
 from agent.solver.summaries import summarise
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
 
 __all__ = ["Comparison"]
+
+VOTING_SHARE = 1 / 3
+"""How many requests voting may take, as a share of those that made the candidates, if a model made them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +40,9 @@ class Comparison:
     parts: RoundComponents
     answers: CandidatePool
 
-    def candidate(self, rollout: Rollout) -> Candidate | None:
+    def candidate(self, rollout: Rollout, *, by_rules: bool = False) -> Candidate | None:
         """The candidate that a rollout offers, or None if its patch does not pass verification. The rollout is
-        summarised in any case.
+        summarised in any case. `by_rules`: no model is asked, and the verification needs no room in the budget.
 
         Raises:
             sandboxes.SandboxError: the candidate cannot be verified: `StoreFull` if there is no room.
@@ -45,11 +51,14 @@ class Comparison:
         """
         run, answers = self.session.run, self.answers
         node = run.tree[rollout.best]
-        acceptable = is_candidate(node, run.tree.root) and self._acceptable(node)
-        summary = self._summary(rollout, of_use=acceptable or run.round < self.parts.rounds)
+        verified = answers.acceptable if by_rules else self._acceptable
+        acceptable = is_candidate(node, run.tree.root) and verified(node)
+        summary = self._summary(rollout, by_rules=by_rules)
         if not acceptable:
             return None
-        return Candidate(rollout, answers.patch(node), replace(node.evaluation, solved=answers.solves(node)), summary)
+        patch = answers.patch(node)
+        source = source_change(patch, answers.scorer.own.is_test)
+        return Candidate(rollout, patch, node.evaluation, summary, answers.grade(node), source)
 
     def _acceptable(self, node: Node) -> bool:
         """As `agent.solver.candidates.CandidatePool.acceptable`, with the test run reserved in the budget."""
@@ -58,10 +67,11 @@ class Comparison:
         with self.session.components.budget.reserve(Usage(measurements=1)):
             return self.answers.acceptable(node)
 
-    def rank(self, candidates: Sequence[Candidate]) -> Ranking:
-        """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end."""
-        session, name = self.session, key(self.session.run.round)
-        ranking = self._rank(candidates)
+    def rank(self, candidates: Sequence[Candidate], *, by_rules: bool = False) -> Ranking:
+        """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end. `by_rules`:
+        no new votes are held."""
+        session, name, judge = self.session, key(self.session.run.round), None if by_rules else self.parts.judge
+        ranking = self._rank(candidates, judge(session.gateway.at(None, "judge")) if judge else None)
         noted = note(ranking, candidates, seed=session.components.seed)
         if session.run.note(ROOT, name) != noted:
             session.record(Noted(ROOT, name, noted))
@@ -72,20 +82,27 @@ class Comparison:
         noted = [noted for _, noted in notes(self.session.run)]
         return [entrant["node"] for entrant in noted[-1]["order"]] if noted else []
 
-    def _rank(self, candidates: Sequence[Candidate]) -> Ranking:
+    def _rank(self, candidates: Sequence[Candidate], judge: Judge | None) -> Ranking:
         session, parts = self.session, self.parts
+        proposing = sum(asked.purpose in ("policy", "") for asked in session.run.asked)
         return rank(
             self.answers.scorer.task,
             candidates,
-            parts.judge(session.gateway.at(None, "judge")) if parts.judge else None,
+            judge,
             group=parts.tournament.group,
             votes=parts.tournament.votes,
+            requests=int(VOTING_SHARE * proposing) if proposing else None,
             round=session.run.round,
             known=session.run.ballots,
             record=lambda ballot: session.record(Voted(ballot)),
             workers=session.components.workers,
-            ties=CrossCheck(session, self.answers.scorer.own).scores if parts.tournament.crosscheck else None,
+            cross_test=self._cross_test,
         )
+
+    def _cross_test(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Matrix:
+        if not self.parts.tournament.crosscheck:
+            return UNTESTED
+        return CrossCheck(self.session, self.answers.scorer.own).matrix(authors, nodes)
 
     def rollouts(self) -> list[Rollout]:
         """The most promising rollouts of each round, best first, round by round, without those whose best state an
@@ -96,13 +113,16 @@ class Comparison:
         by_round = ([rollout for rollout in ranked if rollout.round == n][:most] for n in range(1, run.round + 1))
         return list(chain.from_iterable(by_round))
 
-    def _summary(self, rollout: Rollout, *, of_use: bool) -> Summary:
-        """The summary of a rollout, written once; by a model if there is one and the summary will be read."""
-        session, run = self.session, self.session.run
+    def _summary(self, rollout: Rollout, *, by_rules: bool) -> Summary:
+        """The summary of a rollout, written once; by a model if there is one and another round may read it. `by_rules`:
+        without a model, and not recorded."""
+        session, run, model = self.session, self.session.run, self.parts.summariser
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
-        provider, model = session.components.provider, self.parts.summariser
-        if model is not None and of_use:
+        provider = session.components.provider
+        if by_rules:
+            return summarise(run, provider, rollout)
+        if model is not None and run.round < self.parts.rounds:
             ask = session.gateway.at(rollout.best, "summary")
             summary = model.summarise(self.answers.scorer.task, run, provider, rollout, ask)
         else:

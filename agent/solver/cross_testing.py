@@ -1,18 +1,16 @@
 """Cross-checking: the tests that one candidate's patch adds are run with the patches of the others. No model is asked.
 
-Law: a test counts if it fails in the root state and passes with its author's patch and with one that changes the
-sources differently: a test that only its author passes may share its author's mistake. Cross-checks break ties between
-candidates that the task's tests leave equal, where there is no vote or votes are tied
+Law: the results are shown to judges and break ties between candidates that the task's tests leave equal
 (`agent.solver.tournament.ranking`). They never make a state count as solved.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.engine.session import Session
@@ -20,46 +18,15 @@ from agent.evaluate.reproduction import OwnTests, begun
 from agent.measure import Outcome, SuiteReport
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
+from agent.run.cross_tests import Cell, Matrix, Row
 from agent.run.events import Noted, Spent
 from agent.run.rollouts import Candidate
 from agent.run.tree.node import ROOT, NodeId
 
-__all__ = ["Cell", "CrossCheck", "Row", "scores"]
+__all__ = ["CrossCheck"]
 
-Cell = Literal["passed", "failed", "invalid"]
-"""How a test file ended: all of its tests passed; one failed in what it tests; or it did not get that far."""
 FILES = 5
 """How many test files of one candidate are run at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The test files that one candidate adds, and how they ended in each state."""
-
-    author: NodeId
-    cells: Mapping[NodeId, Mapping[str, Cell]]
-    """The result in each state; `ROOT` is the root state."""
-    kin: frozenset[NodeId]
-    """The author, and the candidates that change the sources in the same way."""
-
-    def agreed(self) -> tuple[str, ...]:
-        """The test files that count."""
-        strangers = self.cells.keys() - self.kin - {ROOT}
-        shown = [path for path, cell in self.cells[ROOT].items() if cell == "failed"]
-        own = [path for path in shown if self.cells[self.author][path] == "passed"]
-        return tuple(path for path in own if any(self.cells[other][path] == "passed" for other in strangers))
-
-    def failed(self, node: NodeId) -> float:
-        """The share of the counted files that fail with a candidate's patch, in [0, 1]."""
-        agreed = self.agreed()
-        return sum(self.cells[node][path] == "failed" for path in agreed) / len(agreed)
-
-
-def scores(rows: Iterable[Row], nodes: Sequence[NodeId]) -> dict[NodeId, float]:
-    """The share of the counted tests that each candidate does not fail, in [0, 1]. All authors weigh the same. 1 for
-    all candidates if no test counts."""
-    telling = [row for row in rows if row.agreed()]
-    return {node: 1.0 - sum(row.failed(node) for row in telling) / max(1, len(telling)) for node in nodes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +37,22 @@ class CrossCheck:
     session: Session
     own: OwnTests
 
-    def scores(self, candidates: Sequence[Candidate]) -> dict[NodeId, float]:
-        """As `scores`, as far as the budget allows. An author whose tests could not be run everywhere counts as having
-        none.
+    def matrix(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Matrix:
+        """How the tests of each author end in these nodes, as far as the budget allows. An author whose tests could not
+        be run everywhere counts as having none.
 
         Raises:
-            agent.budget.BudgetSpent: the run is cancelled or out of time, so the scores are incomplete.
+            agent.budget.BudgetSpent: the run is cancelled or out of time, so the results are incomplete.
         """
-        nodes = [candidate.node for candidate in candidates]
         can_run = self.session.run.tree.root.report.adapter == "pytest"
-        return scores(self._rows(candidates, nodes) if can_run else (), nodes)
+        return Matrix(tuple(self._rows(authors, nodes)) if can_run else ())
 
-    def _rows(self, candidates: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
+    def _rows(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
         """A row for each author whose tests show something and could be run everywhere."""
-        changed = {candidate.node: self._changed(candidate) for candidate in candidates}
-        kin = _kin({node: sources for node, (_, sources) in changed.items()})
-        for author, (paths, _) in changed.items():
-            tests = self._tests(author, paths) if paths else {}
+        kin = _kin(authors)
+        for candidate in authors:
+            author = candidate.node
+            tests = self._tests(candidate)
             try:
                 cells = self._cells(tests, author, nodes) if tests else None
             except BudgetSpent:
@@ -94,22 +60,18 @@ class CrossCheck:
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
-                yield Row(author, cells, kin[author])
-
-    def _changed(self, candidate: Candidate) -> tuple[list[str], str]:
-        """The test files that the candidate's patch adds, and its other changes as text."""
-        own = self.own.files(self.session.run.tree[candidate.node].snapshot)
-        changes = parse(candidate.patch)
-        added = {change.path for change in changes}
-        return [path for path in own if path in added], repr([change for change in changes if change.path not in own])
+                yield Row(author, cells, kin[candidate.source])
 
     def _over(self) -> bool:
         """Whether the session is to end."""
         return self.session.cancel.is_set() or self.session.components.budget.left_s <= 0
 
-    def _tests(self, author: NodeId, paths: Sequence[str]) -> dict[str, bytes]:
-        """The candidate's test files that are run with other patches."""
-        files = self.own.contents(self.session.run.tree[author].snapshot, paths)
+    def _tests(self, candidate: Candidate) -> dict[str, bytes]:
+        """The test files that the candidate's patch adds and that are run with other patches."""
+        snapshot = self.session.run.tree[candidate.node].snapshot
+        added = {change.path for change in parse(candidate.patch)}
+        paths = [path for path in self.own.files(snapshot) if path in added]
+        files = self.own.contents(snapshot, paths) if paths else {}
         return dict(list(files.items())[:FILES])
 
     def _cells(
@@ -144,12 +106,12 @@ class CrossCheck:
         return cells
 
 
-def _kin(sources: Mapping[NodeId, str]) -> dict[NodeId, frozenset[NodeId]]:
-    """For each candidate, the candidates with the same change of the sources."""
-    alike: defaultdict[str, set[NodeId]] = defaultdict(set)
-    for node, change in sources.items():
-        alike[change].add(node)
-    return {node: frozenset(nodes) for nodes in alike.values() for node in nodes}
+def _kin(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
+    """The candidates with each change of the sources."""
+    alike: defaultdict[bytes, set[NodeId]] = defaultdict(set)
+    for candidate in candidates:
+        alike[candidate.source].add(candidate.node)
+    return {source: frozenset(nodes) for source, nodes in alike.items()}
 
 
 def _ends(tests: Mapping[str, bytes], report: SuiteReport) -> dict[str, Cell]:

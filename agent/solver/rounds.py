@@ -29,6 +29,9 @@ from sandboxes import SandboxError
 
 __all__ = ["Rounds"]
 
+CHOOSING_SHARE = 0.2
+"""The share of each limit that is kept for choosing among several finished rollouts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
@@ -41,13 +44,14 @@ class Rounds:
 
     def run(self) -> Stop:
         """Run rounds until no other is needed, or the search ends for another reason. A round runs to its end although
-        one of its rollouts has solved the task."""
+        one of its rollouts has solved the task. At a limit the rollouts are compared by rules."""
         self.answers.preferred = self._comparison.order()
         while True:
             stop = self.grower.run(self.session.cancel, self._enough)
-            if stop not in (Stop.FINISHED, Stop.EXHAUSTED):
-                return stop
             try:
+                if stop not in (Stop.FINISHED, Stop.EXHAUSTED):
+                    self._judge_by_rules(stop)
+                    return stop
                 if (end := self._judge()) is not None:
                     return end
                 self._begin_next()
@@ -55,14 +59,23 @@ class Rounds:
                 return self._failed(error)
 
     def _enough(self) -> Stop | None:
-        """The reason to stop if the round's rollouts are finished and ordered expansions are done. Single edits may
-        never finish that many: they leave later rounds their share of the limits."""
-        run, parts = self.session.run, self.parts
-        tree, solved_only = run.round_tree or run.tree, parts.single_edits
-        finished = tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
-        late = solved_only and run.round < parts.rounds * self.session.components.budget.used_share
-        done = finished.count >= parts.rollouts or late
-        return Stop.FINISHED if done and not any(run.steering.waiting(run.tree)) else None
+        """The reason to stop if the round's rollouts are finished, or a share of the limits is left that choosing among
+        several takes, and ordered expansions are done."""
+        done = self._finished() >= self.parts.rollouts or self._late()
+        return Stop.FINISHED if done and not any(self.session.run.steering.waiting(self.session.run.tree)) else None
+
+    def _finished(self) -> int:
+        """How many of the round's rollouts are finished. Single edits are when they solve the task."""
+        tree, solved_only = self.session.run.round_tree or self.session.run.tree, self.parts.single_edits
+        return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only)).count
+
+    def _late(self) -> bool:
+        """Whether what is left of the limits is for choosing. Single edits may never finish as many rollouts as asked
+        for: they leave later rounds their share."""
+        run, parts, budget = self.session.run, self.parts, self.session.components.budget
+        if parts.single_edits:
+            return run.round < parts.rounds * budget.used_share()
+        return self._finished() > 1 and budget.used_share(but=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
 
     def _judge(self) -> Stop | None:
         """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:
@@ -76,6 +89,15 @@ class Rounds:
         ranking = comparison.rank(candidates)
         self.answers.preferred = comparison.order()
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
+
+    def _judge_by_rules(self, stop: Stop) -> None:
+        """Compare the rollouts at a limit, without another request: each is verified as any answer is."""
+        if stop not in (Stop.NODES, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.BATCH) or self.parts.single_edits:
+            return
+        comparison = self._comparison
+        offers = [comparison.candidate(rollout, by_rules=True) for rollout in comparison.rollouts()]
+        comparison.rank([offer for offer in offers if offer is not None], by_rules=True)
+        self.answers.preferred = comparison.order()
 
     def _no_further(self, ranking: Ranking) -> Stop | None:
         """The reason why no round follows; None: another follows."""

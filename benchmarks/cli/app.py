@@ -23,7 +23,7 @@ app = new_app(
 
 COMMANDS: dict[Callable[..., None], str] = {
     cli_run.run: "run tasks --model mutate --workers 2 --out runs/tasks",
-    cli_grade.grade: "grade runs/tasks --source tasks",
+    cli_grade.grade: "grade runs/tasks",
     cli_regrade.regrade: "regrade runs/tasks",
     cli_check.check: "check tasks",
     cli_report.report: "report runs/tasks",

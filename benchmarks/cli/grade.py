@@ -42,7 +42,9 @@ Interpreter = Annotated[str, typer.Option(metavar="PYTHON", help="An interpreter
 
 def grade(
     target: Annotated[Path, typer.Argument(metavar="DIR|PREDS", help="A batch, or a file of predictions.")],
-    source: Annotated[str, typer.Option(metavar="SOURCE", help=SOURCES)],
+    source: Annotated[
+        str, typer.Option(metavar="SOURCE", help=f"{SOURCES} Default: the one that the batch was run on.")
+    ] = "",
     workers: Workers = 1,
     sandbox: SandboxKind = None,
     image: Image = None,
@@ -62,6 +64,7 @@ def grade(
 
     if (target / "batch.json").exists():
         refresh_predictions(target)
+    source = source or _source_of(target)
     preds = target / "preds.json" if target.is_dir() else target
     predictions = read_predictions(preds)
     others = list(selectors.candidates(target)) if candidates else []
@@ -73,7 +76,22 @@ def grade(
         if archive.head:
             say(f"evidence: {evidence_folder(preds)}, head {archive.head}")
     _print_verdicts(verdicts[: len(predictions)], compared, as_json=as_json)
+    if target.is_dir():
+        say(f"next: ramify bench report {target}")
     raise typer.Exit(1 if any(v.status == "error" for v in verdicts) else 0)
+
+
+def _source_of(target: Path) -> str:
+    """The source of a batch, if it is still there."""
+    from benchmarks.batch.batch import read_identity
+    from benchmarks.data.sources import parted
+
+    if not (target / "batch.json").exists():
+        raise UsageError(f"{target} is not a batch, which knows its instances: name them with --source")
+    source = read_identity(target).source
+    if Path(source).is_absolute() and not Path(parted(source)[0]).exists():
+        raise UsageError(f"{target} was run on {source}, which is not there any more: name its place with --source")
+    return source
 
 
 @contextmanager

@@ -196,6 +196,8 @@ def _run(
         say(f"no more instances were begun: {halted}; so far {total.spent.measurements} test runs{cost(total.spent)}")
     if left:
         say(f"{left} of {len(chosen)} are still to do; the same command{' then' if halted else ''} continues")
+    else:
+        say(f"next: ramify bench grade {out}")
     return 130 if stopped else int(left > 0)
 
 

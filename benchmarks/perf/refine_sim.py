@@ -22,6 +22,8 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from agent.run.ballots import Ballot
+from agent.run.cross_tests import UNTESTED, Matrix
+from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.tree.evaluation import Evaluation
 from agent.solver.refine.gates import needed
@@ -92,7 +94,11 @@ class _Judge:
     rng: Random
     name: str = "simulated"
 
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
+    def requests(self, size: int) -> int:
+        """One."""
+        return 1
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
         """A ballot with the judge's preference."""
         fewer, more = sorted(group, key=lambda candidate: len(candidate.patch))
         preferred = more if self.rng.random() < self.q else fewer
@@ -146,8 +152,9 @@ def _candidate(setting: Setting, parts: Parts, round_number: int, node: int) -> 
     """A candidate whose patch has one byte for each part, so that equal rollouts have equal patches."""
     progress = _progress(setting, parts)
     evaluation = Evaluation(progress, progress == 1.0, {"progress": progress})
-    summary = Summary(node, "", "improved")
-    return Candidate(Rollout((0, node), node, round_number), bytes(sorted(parts)), evaluation, summary)
+    summary, patch = Summary(node, "", "improved"), bytes(sorted(parts))
+    grade = Grade.SOLVED if evaluation.solved else Grade.UNFINISHED
+    return Candidate(Rollout((0, node), node, round_number), patch, evaluation, summary, grade, patch)
 
 
 def _parts(candidate: Candidate) -> Parts:

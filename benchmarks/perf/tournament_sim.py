@@ -33,6 +33,8 @@ from random import Random
 from statistics import NormalDist
 
 from agent.run.ballots import Ballot
+from agent.run.cross_tests import UNTESTED, Matrix
+from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.tree.evaluation import Evaluation
 from agent.solver.tournament import comparisons, rank
@@ -73,7 +75,11 @@ class Simulated:
     prefers: _Prefers
     name: str = "simulated"
 
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
+    def requests(self, size: int) -> int:
+        """One."""
+        return 1
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
         """A ballot with the judge's preference."""
         one, other = (candidate.node for candidate in group)
         return Ballot((one, other), self.prefers(one, other))
@@ -151,7 +157,8 @@ def _winner(nodes: Mapping[int, int], prefers: _Prefers, votes: int) -> int:
 @cache
 def _candidate(node: int) -> Candidate:
     """A candidate that is equal to all others by the facts."""
-    return Candidate(Rollout((0, node), node, 1), b"%9d" % node, Evaluation(1.0, True), Summary(node, "", "solved"))
+    evaluation, summary, patch = Evaluation(1.0, True), Summary(node, "", "solved"), b"%9d" % node
+    return Candidate(Rollout((0, node), node, 1), patch, evaluation, summary, Grade.SOLVED, patch)
 
 
 @cache

@@ -31,6 +31,7 @@ ENV = {
     "TZ": "UTC",
     "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second of the last one would meet stale byte code
     "PYTHONHASHSEED": "0",
+    "PIP_BREAK_SYSTEM_PACKAGES": "1",  # Debian's pip refuses to install otherwise, and a sandbox is there to be changed
 }
 HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
 """The `/etc/hosts` of every sandbox, which names only the sandbox itself."""

@@ -132,7 +132,7 @@ class NamespaceLauncher:
         path = workspace.path.resolve()
         if not path.is_dir():
             raise SandboxError(f"{path} is no directory")
-        found = pythons.pythons(path)
+        found = pythons.pythons(path, workspace.env)
         system = rootfs.system_directories()
         workdir = workspace.mount or str(path)
         there = (*rootfs.PROGRAMS, workdir)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 __all__ = ["folders", "links", "pythons", "search_path"]
@@ -20,9 +20,11 @@ _WHOLE = (*_OWN, "share", "ssl", "openssl")
 """Those of a Python in a prefix of its own, as conda and pyenv make it. Settings and other environments lie beside."""
 
 
-def pythons(workspace: Path) -> tuple[Path, ...]:
-    """The active environment's or the workspace's own, then our own."""
-    active = os.environ.get("VIRTUAL_ENV", "")
+def pythons(workspace: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The one that `VIRTUAL_ENV` names among the commands' variables, if it is on this machine; else the active
+    environment's or the workspace's own. Then our own."""
+    named = env.get("VIRTUAL_ENV", "")
+    active = named if named and Path(named, "bin/python").exists() else os.environ.get("VIRTUAL_ENV", "")
     found = (Path(active, "bin/python") if active else workspace / ".venv/bin/python", Path(sys.executable))
     return tuple(dict.fromkeys(program for program in found if program.exists()))
 

@@ -69,6 +69,7 @@ def test_a_search_that_is_killed_tries_in_the_end_what_one_tries_that_is_not(
     assert tried(run) == Counter(EVERY_EDIT)
 
 
+@pytest.mark.slow
 def test_the_only_right_edit_was_in_flight_when_the_process_was_killed(repo: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert search(repo, run, Plan(fix=1, waits=1, dies_at=20)) is None
@@ -77,6 +78,7 @@ def test_the_only_right_edit_was_in_flight_when_the_process_was_killed(repo: Pat
     assert max(tried(run).values()) == 1
 
 
+@pytest.mark.slow
 def test_a_proposal_that_kills_the_process_each_time_fails_at_last_and_takes_no_other_with_it(
     repo: Path, tmp_path: Path
 ) -> None:
@@ -86,6 +88,7 @@ def test_a_proposal_that_kills_the_process_each_time_fails_at_last_and_takes_no_
     assert tried(run) == Counter([*EVERY_EDIT, failed]) - Counter(["edit 1", "edit 1 0"])
 
 
+@pytest.mark.slow
 def test_what_a_model_had_answered_a_line_of_work_is_not_asked_again(repo: Path, tmp_path: Path) -> None:
     """Although another line has ended since, which the model would be told of."""
     run, killed, stalled = tmp_path / "run", threading.Event(), threading.Event()

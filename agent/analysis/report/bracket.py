@@ -79,7 +79,8 @@ def _judge(note: _Note) -> str:
     if not note["judge"]:
         return ""
     votes = f"{note['judge']}: {counted(note['votes'], 'vote')}, {note['for_first_shown']} for the first shown"
-    return votes + (f"; {counted(note['abstained'], 'abstention')}" if note["abstained"] else "")
+    more = ((note.get("ties", 0), "tie"), (note["abstained"], "abstention"))  # earlier versions noted no ties
+    return "; ".join((votes, *(counted(count, what) for count, what in more if count)))
 
 
 def _and(nodes: list[int]) -> str:

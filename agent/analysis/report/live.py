@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
+from agent.analysis.report.baseline import goals_of
 from agent.analysis.report.edits import as_diff
 from agent.analysis.report.summary import cost, tally
 from agent.budget import Usage
@@ -65,6 +66,9 @@ class View:
         self._usage = Usage()
         self._limits: Mapping[str, Any] = {}
         self._workers: dict[str, tuple[str, float]] = {}
+        self._task: dict[str, Any] = {}
+        self.goals: tuple[str, ...] = ()
+        """The tests that have to pass; empty: not known."""
 
     def take(self, event: Event) -> None:
         """Note an event, and what its worker does next."""
@@ -73,7 +77,10 @@ class View:
             match event:
                 case Started():
                     self._limits = event.settings.get("budget", {})
+                    self._task = event.task
                 case Added():
+                    if not event.node.parents:
+                        self.goals = goals_of(self._task, event.node.report)
                     self._nodes[event.node.id] = event.node
                     self._children.update(event.node.parents[:1])
                 case Failed() | Merged():
@@ -138,7 +145,10 @@ class View:
         others = self._children[node.id] - on_path
         tried = f"  [{others} other{'s' * (others > 1)} from here]" if others else ""
         return Text.assemble(
-            (f"{node.value:.3f}", "bold"), f"  {one_line(label)} ({tally(node.report)})", (tried, "dim"), no_wrap=True
+            (f"{node.value:.3f}", "bold"),
+            f"  {one_line(label)} ({tally(node.report, self.goals)})",
+            (tried, "dim"),
+            no_wrap=True,
         )
 
     def _edits(self) -> Iterator[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,14 +13,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 
+from agent.analysis.report.baseline import goal_line, missing_modules
 from agent.analysis.report.live import View
 from agent.analysis.report.summary import tally
 from agent.budget import Usage
 from agent.models.prices import REMEDY
-from agent.run.events import Added, Asked, Event, Round, Steered
+from agent.run.events import Added, Asked, Event, Round, Started, Steered
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Node
+from agent.task import Task, load_task
 from agent.untrusted import escaped
 
 __all__ = ["Progress"]
@@ -32,7 +34,11 @@ QUIET_S = 30.0
 class Progress:
     """Shows the events of a session on stderr, from any thread. A context manager, to clear the live view."""
 
-    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+    def __init__(
+        self, console: Console | None = None, *, quiet: bool = False, python: Callable[[Task], str] | None = None
+    ) -> None:
+        """`python` says which Python runs the tests of a task; it is asked when there is a base state."""
+        self._python = python
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
         self.view = View()
         """The live view below the lines."""
@@ -56,13 +62,11 @@ class Progress:
             self._live.stop()
 
     def catch_up(self, directory: Path, limits: Mapping[str, Any]) -> None:
-        """Note the journal of earlier sessions, if there is one, and the limits of this session.
+        """Note the journal of earlier sessions, and the limits of this session.
 
         Raises:
             agent.errors.JournalError: the journal cannot be read.
         """
-        if not (directory / "journal.jsonl").is_file():
-            return
         with Run.read(directory) as run:
             self._best = run.tree.best() if len(run.tree) else None
             self.view.catch_up(run.journal.events(), limits, run.elapsed_s)
@@ -72,8 +76,12 @@ class Progress:
         self.view.take(event)
         with self._lock:
             match event:
+                case Started() if event.task:
+                    self._tell_command(load_task(event.task))
                 case Added():
                     self._added(event.node)
+                    if not event.node.parents:
+                        self._tell_baseline(event.node)
                     self._explain(event.choice)
                 case Asked():
                     self._warn(event.model, event.answer.usage)
@@ -93,9 +101,22 @@ class Progress:
     def _added(self, node: Node) -> None:
         if self._best is not None and node.value <= self._best.value:
             return
-        what = "the repository as it is" if self._best is None else node.label or f"node {node.id}"
+        what = "the repository as it is" if self._best is None else node.label or f"state {node.id}"
         self._best = node
-        self.say(f"{node.value:.3f}  {what} ({tally(node.report)})")
+        self.say(f"{node.value:.3f}  {what} ({tally(node.report, self.view.goals)})")
+
+    def _tell_command(self, task: Task) -> None:
+        """Print how the tests are run."""
+        self.say(f"command  {task.test_command}")
+        if self._python and (python := self._python(task)):
+            self.say(f"python   {python}")
+
+    def _tell_baseline(self, root: Node) -> None:
+        """Print which tests have to pass, and which modules are missing."""
+        if goals := self.view.goals:
+            self.say(goal_line(goals))
+        for line in missing_modules(root.report):
+            self.say(line)
 
     def _explain(self, choice: Choice | None) -> None:
         """Print once which algorithm has taken over, and why."""

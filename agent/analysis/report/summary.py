@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
-    lines.append(f"run      {result.run_dir} (look at it: ramify show {result.run_dir})")
+    lines.append(f"run      {result.run_dir}")
     lines.extend(f"note     {note}" for note in result.notes)
     if result.error is not None:
         lines.append(f"error    {result.error}")
@@ -112,11 +113,15 @@ def cost(usage: Usage) -> str:
     return f", {usage.model_calls} model calls, {tokens}, {price}"
 
 
-def tally(report: SuiteReport) -> str:
-    """How many tests passed, failed, and were not run."""
+def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
+    """How many goal tests pass; and, unless only those ran, how many tests passed, failed, and were not run."""
+    goal = f"goal {sum(map(report.passed, goals))}/{len(goals)}" if goals else ""
+    if goal and set(report.asked or report.outcomes) <= set(goals):
+        return goal
     not_run = report.left_out + sum(report.late.values())
     left_out = f", {not_run} not run" if not_run else ""
-    return f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
+    counts = f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
+    return f"{goal}, {counts}" if goal else counts
 
 
 def counted(number: int, one: str, more: str = "") -> str:

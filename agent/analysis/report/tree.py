@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.markup import escape
 from rich.tree import Tree as Drawing
@@ -17,14 +17,15 @@ from agent.untrusted import escaped
 __all__ = ["draw", "facts"]
 
 
-def draw(tree: Tree) -> Drawing:
-    """Every state below its edit parent; the path to the best one is marked. Raises IndexError on an empty tree."""
+def draw(tree: Tree, goals: Sequence[str] = ()) -> Drawing:
+    """Every state below its edit parent; the path to the best one is marked. `goals` are the tests that have to pass.
+    Raises IndexError on an empty tree."""
     best_path = {node.id for node in tree.path(tree.best().id)}
-    drawing = Drawing(_line(tree, tree.root, best_path))
+    drawing = Drawing(_line(tree, tree.root, best_path, goals))
     waiting = [(tree.root, drawing)]
     while waiting:
         node, branch = waiting.pop()
-        waiting.extend((child, branch.add(_line(tree, child, best_path))) for child in tree.children(node.id))
+        waiting.extend((child, branch.add(_line(tree, child, best_path, goals))) for child in tree.children(node.id))
     return drawing
 
 
@@ -49,13 +50,13 @@ def _recipe(run: Run) -> list[str]:
 def _orders(run: Run) -> list[str]:
     """The orders of people that are still in force."""
     forks = [f"asked for: fork {order.node} {order.hint}".rstrip() for _, order in run.steering.waiting(run.tree)]
-    return [f"pinned: node {node}" for node in run.steering.pins] + forks
+    return [f"pinned: state {node}" for node in run.steering.pins] + forks
 
 
-def _line(tree: Tree, node: Node, best_path: set[NodeId]) -> str:
+def _line(tree: Tree, node: Node, best_path: set[NodeId], goals: Sequence[str]) -> str:
     remarks = "".join(f" [{remark}]" for remark in _remarks(tree, node))
     label = node.label or ("the repository as it is" if not node.parents else "")
-    line = escape(escaped(f"{node.id} {node.value:.3f} {tally(node.report)}{remarks} {label}".rstrip()))
+    line = escape(escaped(f"{node.id} {node.value:.3f} {tally(node.report, goals)}{remarks} {label}".rstrip()))
     return f"[bold]* {line}[/bold]" if node.id in best_path else line
 
 

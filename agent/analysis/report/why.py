@@ -23,8 +23,8 @@ __all__ = ["Selection", "Why", "explain", "selections"]
 
 _ACTS = {"expand": "expanded", "fuse": "fused", "measure": "measured again"}
 _OUTCOMES = {
-    "added": " and made node {}",
-    "merged": " and led to node {}",
+    "added": " and made state {}",
+    "merged": " and led to state {}",
     "measured": "",
     "failed": " and that failed",
 }
@@ -70,7 +70,7 @@ class Why:
 
     def as_text(self) -> RenderableType:
         """The explanation for people."""
-        parts: list[RenderableType] = [Text(f"node {self.node}, by way of {' > '.join(map(str, self.path))}")]
+        parts: list[RenderableType] = [Text(f"state {self.node}, by way of {' > '.join(map(str, self.path))}")]
         parts.append(_worth(self.worth))
         parts += map(_draw, self.selections)
         if not self.selections:
@@ -134,13 +134,13 @@ def _worth(evaluation: Evaluation) -> RenderableType:
     """The value, its terms, and the notes for later attempts."""
     terms = ", ".join(f"{name} {part:.4g}" for name, part in evaluation.parts.items())
     line = _text(f"worth {evaluation.value:.4g}{f': {terms}' if terms else ''}")
-    return Group(line, Padding(_text(evaluation.notes), (0, 0, 0, 2))) if evaluation.notes else line
+    return Group(line, Padding(_text(evaluation.notes), (0, 0, 0, 2), expand=False)) if evaluation.notes else line
 
 
 def _draw(selection: Selection) -> RenderableType:
     act = _ACTS[selection.choice.act if selection.choice else "expand"]
     end = _OUTCOMES[selection.outcome].format(selection.led_to)
-    headline = f"\nselection {selection.number}: node {selection.expanded} was {act}{_with(selection.choice)}{end}"
+    headline = f"\nselection {selection.number}: state {selection.expanded} was {act}{_with(selection.choice)}{end}"
     line = _text(f"{headline}: {selection.label}" if selection.label else headline)
     return Group(line, Padding(_reasons(selection.choice), (0, 0, 0, 2), expand=False))
 
@@ -151,14 +151,14 @@ def _reasons(choice: Choice | None) -> RenderableType:
     if choice.order is not None:
         hint = f": {choice.hint}" if choice.hint else ""
         return _text(f"asked for by a person (order {choice.order}){hint}")
-    pins = [Text(f"a person pinned node {r.node}: no other was considered") for r in choice.reasons if _pins(r)]
+    pins = [Text(f"a person pinned state {r.node}: no other was considered") for r in choice.reasons if _pins(r)]
     reasons = [reason for reason in choice.reasons if not _pins(reason)]
     because = [_text(choice.because)] if choice.because else []
     return Group(*pins, *because, _table(reasons) if reasons else Text("the search gave no reasons"))
 
 
 def _with(choice: Choice | None) -> str:
-    return "" if choice is None or choice.other is None else f" with node {choice.other}"
+    return "" if choice is None or choice.other is None else f" with state {choice.other}"
 
 
 def _pins(reason: Reason) -> bool:
@@ -170,7 +170,7 @@ def _table(reasons: list[Reason]) -> Table:
     names = dict.fromkeys(["score"] if any("score" in r.terms for r in reasons) else [])
     for reason in reasons:
         names |= dict.fromkeys((*reason.terms, *(reason.rival_terms or ())))
-    table = Table("", "node", "among", *map(_column, names), box=None, pad_edge=False)
+    table = Table("", "state", "among", *map(_column, names), box=None, pad_edge=False)
     for reason in reasons:
         table.add_row("taken", str(reason.node), str(reason.among), *_numbers(reason.terms, names))
         if reason.rival is not None:

@@ -17,6 +17,10 @@ from agent.learning.export.parquet import tabulate
 __all__ = ["Files", "as_line", "new_folder"]
 
 
+ROWLESS: tuple[set[str], ...] = (set(), {"manifest.json", "README.md"})
+"""What a folder may hold before an export, by name."""
+
+
 class Files:
     """The files of a folder, each opened with its first row. As a context manager, it removes them all if an export
     fails."""
@@ -89,12 +93,12 @@ def as_line(value: Any) -> bytes:
 
 
 def new_folder(folder: Path) -> Path:
-    """Create the folder if it does not exist.
+    """Create the folder if it does not exist. One with the manifest of an export without rows is used again.
 
     Raises:
         UsageError: the folder is not empty, or cannot be made.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} not in ROWLESS):
         raise UsageError(f"--out {folder} exists and is not empty; name a new directory")
     try:
         folder.mkdir(parents=True, exist_ok=True)

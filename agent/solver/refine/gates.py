@@ -1,9 +1,9 @@
 """Gates: whether one more round of rollouts is worth its price, and why.
 
 Easy tasks are left to the vote, and hard ones are refined as long as the best patch gets better: the rules of MAgICoRe
-and ToolACE-R, applied to facts where there are any. Votes say how hard a task is only among patches that all solve it.
-A round that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own
-choice.
+and ToolACE-R, applied to facts where there are any. Where no goal is known, a patch that was submitted and breaks
+nothing counts as one that solves the task. Votes say how hard a task is only among patches that all solve it. A round
+that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own choice.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.run.grade import Grade
 from agent.run.tree.tree import NodeId
 from agent.solver.tournament import Ranking
 from agent.solver.tournament.facts import Entrant
@@ -40,7 +41,7 @@ def needed(ranking: Ranking, number: int, first: NodeId, *, gate: bool = True, u
     task."""
     if not gate:
         return Decision(True, "the gate is off: every round that was asked for is run")
-    solved = [entrant for entrant in ranking.order if entrant.facts.solved]
+    solved = [entrant for entrant in ranking.order if entrant.facts.grade >= Grade.SUBMITTED]
     unsolved = until_solved and not solved
     earlier = [entrant for entrant in ranking.order if entrant.node < first]
     new = [entrant for entrant in ranking.order if entrant.node >= first]

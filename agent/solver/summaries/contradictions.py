@@ -26,7 +26,9 @@ class Witness:
 
     def __init__(self, record: Record) -> None:
         self._tests = tuple(
-            dict.fromkeys((*record.goals, *(test for node in record.path for test in node.report.outcomes)))
+            dict.fromkeys(
+                (*record.goals, *_own(record), *(test for node in record.path for test in node.report.outcomes))
+            )
         )
         observations = [each.seen.text for each in record.action_records]
         arguments = [str(value) for each in record.action_records for value in asdict(each.action).values()]
@@ -49,7 +51,7 @@ def contradictions(account: Account, journal: Summary, record: Record) -> tuple[
     """The false statements of the account and the changes that it omits, a sentence each. `journal` is the summary
     without a model."""
     witness, found = Witness(record), []
-    if account.outcome != journal.outcome:
+    if account.outcome != journal.outcome and not (account.outcome == "solved" and journal.outcome == "submitted"):
         found.append(f"it says {account.outcome}; by the tests it is {journal.outcome}")
     found += _of_files(account, journal, witness)
     found += _of_tests(account, record, witness)
@@ -69,16 +71,21 @@ def _of_files(account: Account, journal: Summary, witness: Witness) -> Iterator[
 
 
 def _of_tests(account: Account, record: Record, witness: Witness) -> Iterator[str]:
-    report = record.best.report
+    report, own = record.best.report, _own(record)
     for names, passed in ((account.tests_passed, True), (account.tests_failed, False)):
         for name in names:
             meant = witness.tests(name)
             if not meant:
                 yield f"it names the test {name}; there is none"
-            elif passed and not all(report.passed(test) for test in meant):
+            elif passed and not all(report.passed(test) or test in own for test in meant):
                 yield f"it says that {name} passes; it was not seen to pass"
-            elif not passed and all(report.passed(test) for test in meant):
+            elif not passed and all(report.passed(test) or test in own for test in meant):
                 yield f"it says that {name} fails; it passes"
+
+
+def _own(record: Record) -> tuple[str, ...]:
+    """The tests that the attempt added and that pass with its change; the report of the task's tests lacks them."""
+    return record.best.evaluation.reproduced_by
 
 
 def _of_words(sentences: Sequence[str], witness: Witness) -> Iterator[str]:

@@ -43,7 +43,7 @@ def faults(record: Record) -> tuple[str, ...]:
     found: list[tuple[Fault, str]] = []
     for parent, transition in zip(record.path, record.transitions, strict=False):
         found += _of_actions([each for each in record.action_records if each.node == transition.node.id])
-        found += _of_tests(parent, transition, record.path[0].report)
+        found += _of_tests(parent, transition, record)
     found += [("failed expansion", f"of node {record.rollout.leaf}: {reason}") for reason in record.failures]
     if record.verdict and not record.verdict["solved"] and record.best.evaluation.solved:
         found.append(("refuted by verification", record.verdict.get("why") or "the tests end otherwise there"))
@@ -63,12 +63,13 @@ def _of_actions(action_records: list[ActionRecord]) -> Iterator[tuple[Fault, str
                 pass
 
 
-def _of_tests(parent: Node, transition: Transition, baseline: SuiteReport) -> Iterator[tuple[Fault, str]]:
-    node, report = transition.node, transition.node.report
+def _of_tests(parent: Node, transition: Transition, record: Record) -> Iterator[tuple[Fault, str]]:
+    node, report, baseline = transition.node, transition.node.report, record.path[0].report
     if (often := max((times(node.steps[: n + 1]) for n in range(len(node.steps))), default=0)) >= REPEATED:
         yield "repeated action", f"on the way to {named(node)} a turn was taken {often} times with the same results"
     if node.state_hash == parent.state_hash:
-        yield "nothing changed", f"{named(node)} is the state that it was made from"
+        if not node.submitted:
+            yield "nothing changed", f"{named(node)} is the state that it was made from"
         return
     late = [test for test, outcome in report.outcomes.items() if outcome is Outcome.TIMEOUT]
     if late := [test for test in late if baseline.outcomes.get(test) is not Outcome.TIMEOUT]:
@@ -84,7 +85,7 @@ def _of_tests(parent: Node, transition: Transition, baseline: SuiteReport) -> It
     if unsure := tuple(test for test in transition.broken if test in transition.since):
         since = transition.since[unsure[0]]
         yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since node {since}"
-    if report.valid and transition.none:
+    if report.valid and transition.none and record.goals and not node.evaluation.reproduces:
         yield "no change in any test", named(node)
     if node.evaluation.notes.startswith(MANIPULATION):
         yield "tampering flagged", node.evaluation.notes.removeprefix(MANIPULATION)

@@ -38,7 +38,9 @@ def insights(record: Record) -> tuple[str, ...]:
             found[f"{what} makes {listed(transition.surely_mended)} pass"] = None
         if transition.surely_broken:
             found[f"{what} breaks {listed(transition.surely_broken)}"] = None
-        if transition.none and transition.node.report.valid:
+        if tests := transition.node.evaluation.reproduced_by:
+            found[f"{what} makes {listed(tests)} pass, which the attempt added"] = None
+        elif transition.none and transition.node.report.valid and record.goals:
             found[f"{what} changed nothing in any test that was run"] = None
     return tuple(found)
 
@@ -68,6 +70,8 @@ def _sentence(transition: Transition) -> str:
         return f"{name}: the tests did not run"
     changes = [f"mends {listed(transition.surely_mended)}"] if transition.surely_mended else []
     changes += [f"breaks {listed(transition.surely_broken)}"] if transition.surely_broken else []
+    if own := transition.node.evaluation.reproduced_by:
+        changes.append(f"makes its own {listed(own)} pass, which fails on the unchanged code")
     nothing = "changes no test that was run" if transition.none else "is measured"
     return f"{name} {' and '.join(changes) or nothing}{_run_again(transition)}"
 
@@ -108,8 +112,8 @@ def _at_import(file: FilePatch, imported: Mapping[str, tuple[int, ...]]) -> bool
 
 def _of_tests(record: Record) -> Iterator[str]:
     baseline, best = record.path[0].report, record.best.report
-    if not record.goals:
-        yield "no test failed before, so that none shows the issue"
+    if not record.goals and not record.best.evaluation.reproduces:
+        yield "no test is known that fails because of the issue"
     if baseline.flaky:
         yield f"set aside as flaky: {listed(baseline.flaky)}"
     if unsteady := tuple(dict.fromkeys((*best.flaky, *record.verdict.get("flaky", ())))):

@@ -85,7 +85,8 @@ def _files_changed(record: Record) -> tuple[str, ...]:
 def _tests_passed(record: Record) -> tuple[str, ...]:
     baseline, report = record.path[0].report, record.best.report
     failing = (*(test for test in baseline.failures if test not in baseline.flaky), *record.goals)
-    return _distinct(test for test in failing if report.passed(test))
+    passing = (test for test in failing if report.passed(test))
+    return _distinct((*passing, *record.best.evaluation.reproduced_by))
 
 
 def _tests_failed(record: Record) -> tuple[str, ...]:

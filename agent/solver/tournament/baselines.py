@@ -20,17 +20,17 @@ def baselines(candidates: Sequence[Candidate], *, seed: int = 0) -> dict[str, No
     first.
 
     `random`: any rollout. `first`: the rollout that finished first. `tests`: the best by its tests alone. `majority`:
-    the patch that most rollouts offer. `judge`: the highest score of the value's model; left out if there is no score.
+    the change that most rollouts offer. `judge`: the highest score of the value's model; left out if there is no score.
     """
     if not candidates:
         return {}
     finished = sorted(candidates, key=lambda candidate: candidate.rollout.leaf)
-    offers = Counter(candidate.patch for candidate in finished)
+    offers = Counter(candidate.source for candidate in finished)
     picks = {
         "random": Random(f"{seed}/baseline").choice(finished).node,
         "first": finished[0].node,
         "tests": max(finished, key=lambda candidate: candidate.evaluation.by_tests).node,
-        "majority": max(finished, key=lambda candidate: offers[candidate.patch]).node,
+        "majority": max(finished, key=lambda candidate: offers[candidate.source]).node,
     }
     if judged := [candidate for candidate in finished if _opinion(candidate) is not None]:
         picks["judge"] = max(judged, key=lambda candidate: _opinion(candidate) or 0.0).node

@@ -34,7 +34,7 @@ class Match:
 
     @property
     def tally(self) -> Counter[NodeId]:
-        """The number of votes for each candidate, without abstentions."""
+        """The number of votes for each candidate, without ties and abstentions."""
         return Counter(ballot.winner for ballot in self.ballots if ballot.winner is not None)
 
 

@@ -1,13 +1,13 @@
-"""What a judge is shown of a group: the issue, and the summary and patch of each candidate. A candidate is named by a
-letter, which depends only on its position. No trace of a rollout is shown: summaries serve judges better (arXiv
-2604.16529).
+"""What a judge is shown of a group: the issue, the summary and patch of each candidate, and how the tests of each end
+with the others. A candidate is named by a letter, which depends only on its position. No trace of a rollout is shown:
+summaries serve judges better (arXiv 2604.16529).
 
 Law: as `agent.evaluate.value.exhibit`. The candidates of a group share one size limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
 from agent.actions.excerpt import printable
@@ -17,11 +17,17 @@ from agent.models.conversing import Unreadable, last_object, line
 from agent.policy.chat.priors import accounts
 from agent.prompts import render
 from agent.run.ballots import Ballot
+from agent.run.cross_tests import Matrix, Row
 from agent.run.rollouts import Candidate
 from agent.task import Task
+from agent.untrusted import visible
 
 __all__ = ["group_messages", "letters", "read_ballot"]
 
+TIE = "tie"
+"""The answer of a judge who finds none better than the others."""
+TESTS = 20
+"""Test files that a judge is told of."""
 PATCHES_BYTES = 60_000
 ACCOUNTS_BYTES = 16_000
 """Both limits are for all candidates of a group together."""
@@ -38,7 +44,9 @@ def letters(group: Sequence[object]) -> str:
     return ascii_uppercase[: len(group)]
 
 
-def group_messages(task: Task, group: Sequence[Candidate], question: str, length: float = 1.0) -> list[Message]:
+def group_messages(
+    task: Task, group: Sequence[Candidate], matrix: Matrix, question: str, length: float = 1.0
+) -> list[Message]:
     """A question about a group. `length` is the fraction of each limit that is used, in (0, 1]."""
     summaries = accounts([candidate.summary for candidate in group], int(ACCOUNTS_BYTES * length), letters(group))
     room = int(PATCHES_BYTES * length) // len(group)
@@ -53,8 +61,34 @@ def group_messages(task: Task, group: Sequence[Candidate], question: str, length
     ]
     return [
         {"role": "system", "content": render("tournament_system")},
-        {"role": "user", "content": "\n\n".join((shown_issue(task, length), *attempts, question))},
+        {
+            "role": "user",
+            "content": "\n\n".join((shown_issue(task, length), *attempts, *_tests(group, matrix), question)),
+        },
     ]
+
+
+def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
+    """How the tests that attempts wrote end with the changes of the group; nothing if none shows the issue."""
+    lines = [
+        f"- {visible(path)} ({_author(row, group)}): {_ends(row, path, group)}"
+        for row in matrix.rows
+        for path in row.shown
+    ]
+    if lines:
+        yield render("tournament_tests", lines=lines[:TESTS])
+
+
+def _author(row: Row, group: Sequence[Candidate]) -> str:
+    """Whose tests they are, for a judge of the group."""
+    name = next((name for name, each in zip(letters(group), group, strict=True) if each.node in row.kin), None)
+    return f"by {name}" if name else "by another attempt"
+
+
+def _ends(row: Row, path: str, group: Sequence[Candidate]) -> str:
+    """How a test file ends with each change."""
+    ends = zip(letters(group), (row.cells[each.node][path] for each in group), strict=True)
+    return "; ".join(f"{name} {'could not be tested' if cell == 'invalid' else cell}" for name, cell in ends)
 
 
 def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
@@ -65,8 +99,9 @@ def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
     """
     reply, names = last_object(text, "winner"), letters(group)
     winner, reason = reply["winner"], reply.get("reason")
-    if not isinstance(winner, str) or len(winner) != 1 or winner not in names:
-        raise Unreadable(f"`winner` is {str(winner)[:40]!r}: give one of {', '.join(names)}")
+    if winner != TIE and (not isinstance(winner, str) or len(winner) != 1 or winner not in names):
+        raise Unreadable(f"`winner` is {str(winner)[:40]!r}: give one of {', '.join(names)}, or {TIE}")
     if not isinstance(reason, str) or not reason.strip():
         raise Unreadable("`reason` is missing: say in words what decided")
-    return Ballot(tuple(candidate.node for candidate in group), group[names.index(winner)].node, line(reason))
+    nodes = tuple(candidate.node for candidate in group)
+    return Ballot(nodes, None if winner == TIE else nodes[names.index(winner)], line(reason), tie=winner == TIE)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.run.grade import Grade
 from agent.run.rollouts import Candidate
 from agent.run.tree.tree import NodeId
 
@@ -19,28 +20,31 @@ Merit = tuple[float, int, int, NodeId]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Facts:
-    """What the tests say, compared field by field; the greater is better. Patches that the guard refuses are left out
+    """What is certain, compared field by field; the greater is better. Patches that the guard refuses are left out
     before (`agent.solver.candidates.CandidatePool.acceptable`)."""
 
     valid: bool
     """Whether the tests gave a result."""
-    solved: bool
+    grade: Grade
     progress: float
     """The share of the goal tests that pass, in [0, 1], as `agent.evaluate.value.tests` counts them."""
     unharmed: float
     """1 if no test broke, else less (`harm` of `agent.evaluate.value.tests`)."""
 
+    @property
+    def solved(self) -> bool:
+        """Whether the goal tests pass and nothing broke."""
+        return self.grade is Grade.SOLVED
+
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A candidate, representing all that offer the same patch."""
+    """A candidate, representing all that change the sources in the same way."""
 
     candidate: Candidate
     facts: Facts
-    same: tuple[NodeId, ...] = ()
-    """The nodes of the others, without repeats."""
-    rollouts: int = 1
-    """How many rollouts offer this patch."""
+    others: tuple[Candidate, ...] = ()
+    """The candidates that it represents beside itself."""
 
     @property
     def node(self) -> NodeId:
@@ -48,9 +52,19 @@ class Entrant:
         return self.candidate.node
 
     @property
+    def same(self) -> tuple[NodeId, ...]:
+        """The nodes of the others, without repeats."""
+        return tuple(dict.fromkeys(other.node for other in self.others if other.node != self.node))
+
+    @property
+    def rollouts(self) -> int:
+        """How many rollouts offer this change."""
+        return 1 + len(self.others)
+
+    @property
     def merit(self) -> Merit:
         """Orders candidates with equal facts where there is no vote or votes are tied. The greater is better: the
-        candidate's own test reproduces the issue; more rollouts offer the patch; the patch is shorter; the state is
+        candidate's own test reproduces the issue; more rollouts offer the change; the patch is shorter; the state is
         older."""
         return float(self.candidate.evaluation.reproduces), self.rollouts, -len(self.candidate.patch), -self.node
 
@@ -59,22 +73,22 @@ def facts(candidate: Candidate) -> Facts:
     """The facts about a candidate."""
     return Facts(
         valid=candidate.summary.outcome != "invalid",
-        solved=candidate.evaluation.solved,
+        grade=candidate.grade,
         progress=candidate.evaluation.progress,
         unharmed=1.0 - candidate.evaluation.harm,
     )
 
 
 def distinct(candidates: Sequence[Candidate]) -> list[Entrant]:
-    """An entrant for each distinct patch, in the order of first appearance. Among candidates with the same patch the
-    one with the best facts represents all of them, the oldest if several have these facts."""
+    """An entrant for each distinct change of the sources, in the order of first appearance. Among candidates with the
+    same change, the one with the best facts represents all of them; then one whose own test reproduces the issue, one
+    with a shorter patch, and the oldest."""
     offering: defaultdict[bytes, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
-        offering[candidate.patch].append(candidate)
-    return [_entrant(same_patch) for same_patch in offering.values()]
+        offering[candidate.source].append(candidate)
+    return [_entrant(same_change) for same_change in offering.values()]
 
 
 def _entrant(offering: Sequence[Candidate]) -> Entrant:
-    best = max(offering, key=lambda candidate: (facts(candidate), -candidate.node))
-    same = dict.fromkeys(candidate.node for candidate in offering if candidate.node != best.node)
-    return Entrant(best, facts(best), tuple(same), len(offering))
+    best = max(offering, key=lambda each: (facts(each), each.evaluation.reproduces, -len(each.patch), -each.node))
+    return Entrant(best, facts(best), tuple(each for each in offering if each is not best))

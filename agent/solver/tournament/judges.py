@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from agent.errors import ConfigError, PolicyError
 from agent.evaluate.value.exhibit import speech
-from agent.models import Ask, Model, directly
+from agent.models import Ask, Message, Model, directly
 from agent.models.conversing import Abstained, inquire, words
 from agent.prompts import render
 from agent.run.ballots import Ballot, Judge
+from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
 from agent.settings import TournamentSettings
 from agent.solver.tournament.exhibit import group_messages, letters, read_ballot
@@ -41,26 +42,29 @@ class ModelJudge:
         """The name of the model, marked where it debates."""
         return f"{self.model.name} (debate)" if self.debate else self.model.name
 
-    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int) -> Ballot:
+    def requests(self, size: int) -> int:
+        """One; with `debate`, one for each candidate more."""
+        return 1 + size * self.debate
+
+    def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
         """As `agent.run.ballots.Judge.vote`. Abstains if an answer cannot be read or a question is too long for the
         model."""
-        names = letters(group)
+        names, ask = letters(group), partial(self._answer, partial(group_messages, task, group, matrix), vote)
         try:
-            speeches = [self._speech(task, group, vote, letter) for letter in names] if self.debate else []
+            speeches = [_speech(ask, letter) for letter in names] if self.debate else []
             question = render("tournament_question", letters=names, speeches=speeches)
-            return self._answer(task, group, vote, question, partial(read_ballot, group))
+            return ask(question, partial(read_ballot, group))
         except (Abstained, PolicyError) as why:
             return Ballot(tuple(candidate.node for candidate in group), None, str(why))
 
-    def _speech(self, task: Task, group: tuple[Candidate, ...], vote: int, letter: str) -> str:
-        question = render("tournament_speech", letter=letter, speeches=())
-        return speech(letter, self._answer(task, group, vote, question, words))
-
     def _answer(
-        self, task: Task, group: tuple[Candidate, ...], vote: int, question: str, read: Callable[[str], _T]
+        self, messages: Callable[[str, float], list[Message]], vote: int, question: str, read: Callable[[str], _T]
     ) -> _T:
-        messages = partial(group_messages, task, group, question)
-        return inquire(self.ask, self.model, messages, read, seed=vote)
+        return inquire(self.ask, self.model, partial(messages, question), read, seed=vote)
+
+
+def _speech(ask: Callable[[str, Callable[[str], str]], str], letter: str) -> str:
+    return speech(letter, ask(render("tournament_speech", letter=letter, speeches=()), words))
 
 
 JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {"debate": partial(ModelJudge, debate=True), "vote": ModelJudge}

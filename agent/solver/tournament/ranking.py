@@ -1,11 +1,11 @@
 """rank(): orders candidates by facts, then by recursive tournament voting among those with equal facts.
 
-Law: tests that agents wrote may guide and never decide. They eliminate no candidate before a vote, and break ties only
-where there is no vote or votes are tied.
+Law: tests that agents wrote may guide and never decide. Judges are shown how they end, they eliminate no candidate
+before a vote, and they break ties only where there is no vote or votes are tied.
 
 Small groups are compared by several votes each, and the winners advance until one is left, as in recursive tournament
 voting (arXiv 2604.16529), which found groups of 2 and 8 votes best. The draw of the groups is our own
-(`agent.solver.tournament.bracket`).
+(`agent.solver.tournament.bracket`), and so is that votes end when the result is clear.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from hashlib import sha256
 from random import Random
 
 from agent.run.ballots import Ballot, Judge
+from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
 from agent.run.tree.tree import NodeId
-from agent.solver.tournament.bracket import Match, draw
+from agent.solver.tournament.bracket import Match, comparisons, draw
 from agent.solver.tournament.facts import Entrant, Merit, distinct
 from agent.solver.tournament.strength import Wins, chances, strengths, wins
 from agent.solver.tournament.voting import Booth
@@ -28,9 +29,10 @@ __all__ = ["Ranking", "rank"]
 
 GROUP = 2
 VOTES = 8
-Ties = Callable[[Sequence[Candidate]], Mapping[NodeId, float]]
-LEAST_TIES = 3
-"""The fewest candidates that `ties` is asked about: when only one of two passes a test, the test may be wrong."""
+LEAST_VOTES = 2
+"""Votes on a group that are held however few requests are left: each of two candidates is seen first once."""
+CrossTest = Callable[[Sequence[Candidate], Sequence[NodeId]], Matrix]
+"""Runs the tests of each of these candidates in these nodes (`agent.solver.cross_testing.CrossCheck.matrix`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Ranking:
     """Candidates with distinct patches, in order, and how the order was found."""
 
     order: tuple[Entrant, ...] = ()
-    """The winner first. The tests decide first; then, if there was a tournament, the last stage won and the strength;
-    then the scores of `ties`, and last `Entrant.merit`."""
+    """The winner first. The tests decide first; then, if there were votes, the last stage won and the strength;
+    then the scores of the cross tests, and last `Entrant.merit`."""
     bracket: tuple[tuple[Match, ...], ...] = ()
     """The stages of the tournament; empty if facts alone decided or there is no judge."""
     strengths: Mapping[NodeId, float] = field(default_factory=dict)
@@ -47,7 +49,7 @@ class Ranking:
     wins: Wins = field(default_factory=dict)
     """The wins that the strengths are computed from, counted over all ballots, also those of earlier rounds."""
     checked: Mapping[NodeId, float] = field(default_factory=dict)
-    """The scores of `ties` for the candidates with the best facts; empty if it was not asked."""
+    """The scores of the cross tests for the candidates with the best facts; empty if there were none."""
     error: Exception | None = None
     """Why votes are missing: the question did not fit in the budget, or the provider failed."""
 
@@ -73,36 +75,49 @@ def rank(
     *,
     group: int = GROUP,
     votes: int = VOTES,
+    requests: int | None = None,
     round: int = 1,  # noqa: A002  # its name everywhere
     known: Iterable[Ballot] = (),
     record: Callable[[Ballot], None] = lambda ballot: None,
     workers: int = 1,
-    ties: Ties | None = None,
+    cross_test: CrossTest = lambda authors, nodes: UNTESTED,
 ) -> Ranking:
     """Order candidates. `judge` is asked only about candidates with the best facts, if there are several; None: there
-    is no vote.
+    are no new votes.
 
-    Candidates with the same patch count as one. `known` ballots of this round and judge are not asked for again; each
-    new ballot is passed to `record` before the next is asked for. `workers`: how many votes on a group are asked for at
-    the same time. `ties` scores three or more candidates with the best facts, the higher the better
-    (`agent.solver.cross_testing`). It is called at most once: if there is no judge, or when all votes were held and are
-    tied.
+    Candidates with the same change of the sources count as one. `cross_test` is called once, before any vote, if
+    several candidates have the best facts, without a judge three or more: when only one of two passes a test, the test
+    may be wrong. The judge is shown the results. A group is voted on at most `votes` times;
+    `requests` is the number of requests that all votes together should take (None: any number), which is exceeded
+    where a group would have fewer than `LEAST_VOTES`. `known` ballots of this round and judge are not asked for again;
+    each new ballot is passed to `record` before the next is asked for. `workers`: how many votes on a group are asked
+    for at the same time.
 
     Raises:
         ValueError: `group` is below 2, or `votes` below 1.
-        agent.budget.BudgetSpent: as `ties`.
+        agent.budget.BudgetSpent: as `cross_test`.
     """
     entrants = sorted(distinct(candidates), key=lambda entrant: (entrant.facts, entrant.merit), reverse=True)
     equals = [entrant for entrant in entrants if entrant.facts == entrants[0].facts]
     others = entrants[len(equals) :]
-    merits = _Merits(equals, ties)
-    if judge is None or len(equals) < 2:
-        merits.ask()
-        return Ranking((*sorted(equals, key=merits.of, reverse=True), *others), checked=merits.checked)
+    if len(equals) < 2:
+        return Ranking(tuple(entrants))
+    names = [entrant.node for entrant in equals]
+    authors = [each for entrant in equals for each in (entrant.candidate, *entrant.others)]
+    matrix = cross_test(authors, names) if judge is not None or len(equals) > 2 else UNTESTED
+    merits = _Merits(matrix.scores(names) if matrix.rows else {})
     before = tuple(known)
-    booth = Booth(task, judge, votes, round, before, record, workers)
+    if judge is None:
+        return _ranking(equals, others, (), before, merits, None)
+    votes = _affordable(votes, requests, comparisons(len(equals), group) * judge.requests(min(group, len(equals))))
+    booth = Booth(task, judge, matrix, votes, round, before, record, workers)
     bracket = _play(equals, group, booth, merits)
     return _ranking(equals, others, bracket, before, merits, booth.error)
+
+
+def _affordable(votes: int, requests: int | None, each: int) -> int:
+    """How many votes are held on each group if one vote on all groups takes `each` requests."""
+    return votes if requests is None else min(votes, max(LEAST_VOTES, requests // each))
 
 
 def _ranking(
@@ -113,36 +128,29 @@ def _ranking(
     merits: _Merits,
     error: Exception | None,
 ) -> Ranking:
-    """The ranking after a tournament of the equals, with the earlier ballots on them."""
+    """The ranking after a tournament of the equals, if there was one, with the earlier ballots on them."""
     cast = (ballot for stage in bracket for match in stage for ballot in match.ballots)
     names = [entrant.node for entrant in equals]
     won = wins(dict.fromkeys((*before, *cast)), names)
-    strong = strengths(names, won)
+    strong = strengths(names, won) if won or bracket else {}
     last_won = {match.winner: number for number, stage in enumerate(bracket, 1) for match in stage}
 
     def place(entrant: Entrant) -> tuple[int, float, tuple[float, Merit]]:
-        return last_won.get(entrant.node, 0), strong[entrant.node], merits.of(entrant)
+        return last_won.get(entrant.node, 0), strong.get(entrant.node, 0.0), merits.of(entrant)
 
     order = sorted(equals, key=place, reverse=True)
     return Ranking((*order, *others), bracket, strong, won, merits.checked, error)
 
 
+@dataclass(frozen=True, slots=True)
 class _Merits:
     """Orders the candidates with the best facts where votes do not."""
 
-    def __init__(self, equals: Sequence[Entrant], ties: Ties | None) -> None:
-        self._candidates = [entrant.candidate for entrant in equals]
-        self._ties = ties if len(equals) >= LEAST_TIES else None
-        self.checked: Mapping[NodeId, float] = {}
-
-    def ask(self) -> None:
-        """Call `ties`, unless that was done."""
-        ties, self._ties = self._ties, None
-        if ties is not None:
-            self.checked = ties(self._candidates)
+    checked: Mapping[NodeId, float]
+    """The scores of the cross tests."""
 
     def of(self, entrant: Entrant) -> tuple[float, Merit]:
-        """A sort key, the greater the better: the score of `ties`, if it was called, then `Entrant.merit`."""
+        """A sort key, the greater the better: the score of the cross tests, then `Entrant.merit`."""
         return self.checked.get(entrant.node, 0.0), entrant.merit
 
 
@@ -167,6 +175,4 @@ def _match(group: Sequence[Entrant], booth: Booth, merits: _Merits) -> Match:
     first = [entrant for entrant in group if tally[entrant.node] == most]
     if len(first) == 1:
         return Match(names, first[0].node, "votes", ballots)
-    if booth.error is None:
-        merits.ask()
     return Match(names, max(first, key=merits.of).node, "rule", ballots)

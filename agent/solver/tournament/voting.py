@@ -1,9 +1,13 @@
-"""Voting: a judge is asked about groups. Recorded ballots are not asked for again; each new one is recorded at once."""
+"""Voting: a judge is asked about groups until the result is clear.
+
+Recorded ballots are not asked for again; each new one is recorded at once.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -12,6 +16,7 @@ from agent.budget import BudgetSpent
 from agent.errors import RamifyError
 from agent.prompts import handed_on
 from agent.run.ballots import Ballot, Judge
+from agent.run.cross_tests import Matrix
 from agent.run.rollouts import Candidate
 from agent.task import Task
 
@@ -31,6 +36,7 @@ class Booth:
         self,
         task: Task,
         judge: Judge,
+        matrix: Matrix,
         votes: int,
         number: int,
         known: Iterable[Ballot],
@@ -39,20 +45,32 @@ class Booth:
     ) -> None:
         if votes < 1:
             raise ValueError(f"votes={votes}: a group needs at least one vote")
-        self._task, self._judge, self._votes, self._round = task, judge, votes, number
+        self._task, self._judge, self._matrix, self._votes, self._round = task, judge, matrix, votes, number
         self._record, self._workers = record, workers
         cast = (ballot for ballot in known if ballot.round == number and ballot.judge == judge.name)
         self._known = {(ballot.group, ballot.vote): ballot for ballot in cast}
         self.error: Exception | None = None
 
     def hold(self, group: tuple[Candidate, ...]) -> tuple[Ballot, ...]:
-        """The ballots on a group. From one vote to the next the first candidate shown becomes the last."""
-        if self._workers == 1:
-            cast = [self._ballot(group, vote) for vote in range(self._votes)]
+        """The ballots on a group, until the result is clear: the lead cannot be caught by the votes that are left, or
+        the judge saw each candidate in each place and found none better. From one vote to the next the first candidate
+        shown becomes the last."""
+        ballots: list[Ballot] = []
+        vote = 0
+        while (wanted := _wanted(ballots, len(group), self._votes - vote)) > 0:
+            votes = range(vote, vote + min(self._workers, wanted))
+            ballots += self._cast(group, votes)
+            vote = votes.stop
+        return tuple(ballots)
+
+    def _cast(self, group: tuple[Candidate, ...], votes: Sequence[int]) -> list[Ballot]:
+        """The ballots of these votes, asked for at the same time, without those that the judge cannot be asked for."""
+        if len(votes) == 1:
+            cast = [self._ballot(group, votes[0])]
         else:
             with ThreadPoolExecutor(self._workers, initializer=handed_on()) as pool:
-                cast = list(pool.map(partial(self._ballot, group), range(self._votes)))
-        return tuple(ballot for ballot in cast if ballot is not None)
+                cast = list(pool.map(partial(self._ballot, group), votes))
+        return [ballot for ballot in cast if ballot is not None]
 
     def _ballot(self, group: tuple[Candidate, ...], vote: int) -> Ballot | None:
         """The ballot of one vote; None: the judge cannot be asked."""
@@ -64,7 +82,7 @@ class Booth:
         if self.error is not None:
             return None
         try:
-            ballot = self._judge.vote(self._task, shown, vote)
+            ballot = self._judge.vote(self._task, shown, vote, self._matrix)
         except (BudgetSpent, RamifyError) as error:
             log.warning("no more votes are held: %s", error)
             self.error = error
@@ -74,3 +92,14 @@ class Booth:
         ballot = replace(ballot, group=names, vote=vote, judge=self._judge.name, round=self._round)
         self._record(ballot)
         return ballot
+
+
+def _wanted(ballots: Sequence[Ballot], size: int, left: int) -> int:
+    """How many of the votes that are left on a group of this size are needed at least to make the result clear; 0: it
+    is."""
+    if len(ballots) >= size and all(ballot.tie for ballot in ballots):
+        return 0
+    tally = Counter(ballot.winner for ballot in ballots if ballot.winner is not None)
+    first, second = (*(count for _, count in tally.most_common(2)), 0, 0)[:2]
+    lead = first - second
+    return 0 if lead > left else min(left, (left - lead) // 2 + 1)

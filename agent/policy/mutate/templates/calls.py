@@ -73,10 +73,10 @@ def another_function(site: Site) -> Iterator[Variant]:
         if name.value in family:
             for other in family:
                 if other != name.value:
-                    yield site.token(name, other, f"{name.value} to {other}", 0.2 if other in _COMMON else 0.5)
+                    yield site.token(name, other, f"{name.value} -> {other}", 0.2 if other in _COMMON else 0.5)
     if b"deque" in site.source.data and name.value in _ENDS:
         other = _ENDS[name.value]
-        yield site.token(name, other, f"{name.value} to {other}", 0.4)
+        yield site.token(name, other, f"{name.value} -> {other}", 0.4)
     yield from _same_arity(site, name, len(site.node.args), isinstance(func, cst.Attribute))
 
 
@@ -89,7 +89,7 @@ def _same_arity(site: Site, name: cst.Name, arity: int, method: bool) -> Iterato
             if inside_class == method and arity == count - inside_class and not node.name.value.startswith("__"):
                 likeness_of[node.name.value] = likeness(node.name.value, name.value)
     for rank, (other, alike) in enumerate(sorted(likeness_of.items(), key=lambda item: -item[1])[:4]):
-        yield site.token(name, other, f"{name.value} to {other}", 0.15 * (0.3 + alike) / (1 + rank))
+        yield site.token(name, other, f"{name.value} -> {other}", 0.15 * (0.3 + alike) / (1 + rank))
 
 
 def swap_arguments(site: Site) -> Iterator[Variant]:

@@ -22,7 +22,7 @@ def another_number(site: Site) -> Iterator[Variant]:
     factor = 0.3 if isinstance(site.parent, cst.Element | cst.DictElement | cst.Param) else 1.0
     for number, weight in ((value + 1, 0.35), (value - 1, 0.35), (0, 0.15), (1, 0.15), (-value, 0.08), (2, 0.05)):
         if number != value and (number >= 0 or value in (0, 1)):
-            yield site.variant(str(number), f"{value} to {number}", weight * factor)
+            yield site.variant(str(number), f"{value} -> {number}", weight * factor)
 
 
 def another_boolean(site: Site) -> Iterator[Variant]:
@@ -30,7 +30,7 @@ def another_boolean(site: Site) -> Iterator[Variant]:
     match site.node:
         case cst.Name(value="True" | "False" as value):
             other = "False" if value == "True" else "True"
-            yield site.variant(other, f"{value} to {other}", 0.4)
+            yield site.variant(other, f"{value} -> {other}", 0.4)
 
 
 def another_value(site: Site) -> Iterator[Variant]:
@@ -39,15 +39,15 @@ def another_value(site: Site) -> Iterator[Variant]:
         case cst.List(elements=[]):
             yield site.variant("[[]]", "[] to [[]]", 0.3)
             for rank, binding in enumerate(site.values()):
-                yield site.variant(f"[{binding.name}]", f"[] to [{binding.name}]", 0.35 / (1 + rank))
+                yield site.variant(f"[{binding.name}]", f"[] -> [{binding.name}]", 0.35 / (1 + rank))
             yield site.variant("None", "[] to None", 0.03)
         case cst.Name(value="None") if isinstance(site.parent, cst.Return | cst.Assign | cst.Arg | cst.Param):
             for rank, text in enumerate(("[]", "False", "0", '""', "{}", "True")):
-                yield site.variant(text, f"None to {text}", 0.12 / (1 + rank))
+                yield site.variant(text, f"None -> {text}", 0.12 / (1 + rank))
         case cst.SimpleString(value='""' | "''") if isinstance(site.parent, cst.Return | cst.Assign | cst.Arg):
             yield site.variant("None", "empty text to None", 0.1)
         case cst.Integer(value="0" | "1") if isinstance(site.parent, cst.Assign | cst.Return):
-            yield site.variant("None", f"{site.node.value} to None", 0.04)
+            yield site.variant("None", f"{site.node.value} -> None", 0.04)
 
 
 def another_default(site: Site) -> Iterator[Variant]:
@@ -56,7 +56,7 @@ def another_default(site: Site) -> Iterator[Variant]:
         old = site.code(site.node.default)
         for text in ("None", "True", "False", "0", "1", '""', "()"):
             if text != old:
-                yield site.variant(text, f"default {old[:20]} to {text}", 0.05, site.node.default)
+                yield site.variant(text, f"default {old[:20]} -> {text}", 0.05, site.node.default)
 
 
 def returned(site: Site) -> Iterator[Variant]:
@@ -79,7 +79,7 @@ def _returned_test(site: Site, value: cst.Name) -> Iterator[Variant]:
         if binding.parameter and len(binding.writes) == 1 and not kinds & {"int", "bool"}:
             continue
         for text in tests:
-            yield site.variant(text, f"{value.value} to {text}", 0.35 / (1 + rank), value)
+            yield site.variant(text, f"{value.value} -> {text}", 0.35 / (1 + rank), value)
             rank += 1
 
 
@@ -93,7 +93,7 @@ def another_quantifier(site: Site) -> Iterator[Variant]:
     for place in re.finditer(r"(?<=[\])}\w.])[*+?]", value):
         for rank, text in enumerate(t for t in ("*", "+", "?", "") if t != place.group()):
             new = value[: place.start()] + text + value[place.end() :]
-            yield site.variant(new, f"{place.group()} to {text or 'nothing'} in a pattern", 0.15 / (1 + rank))
+            yield site.variant(new, f"{place.group()} -> {text or 'nothing'} in a pattern", 0.15 / (1 + rank))
     quotes = 3 if value.endswith(('"""', "'''")) else 1
     body = len(value) - len(value.lstrip("rRbBuU")) + quotes
     tail = len(value) - quotes

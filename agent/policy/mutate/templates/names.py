@@ -41,7 +41,7 @@ def another_name(site: Site) -> Iterator[Variant]:
         choices.append((weight * (0.6 if binding.name in near else 1.0), binding.name))
     base = 0.08 if isinstance(parent, cst.Attribute) else 0.35
     for rank, (weight, name) in enumerate(sorted(choices, key=lambda c: -c[0])[:8]):
-        yield site.variant(name, f"{node.value} to {name}", min(1.0, base * weight / (1 + rank) ** 0.7))
+        yield site.variant(name, f"{node.value} -> {name}", min(1.0, base * weight / (1 + rank) ** 0.7))
 
 
 def _is_variable(site: Site, node: cst.Name) -> bool:
@@ -78,7 +78,7 @@ def variable_for_expression(site: Site) -> Iterator[Variant]:
             weight = 0.6
         choices.append((min(1.0, weight * (4.0 if unused(binding) else 1.0)), binding.name))
     for rank, (weight, name) in enumerate(sorted(choices, key=lambda c: -c[0])[:8]):
-        yield site.variant(name, f"{name} for {site.code()[:30]}", weight / (1 + rank))
+        yield site.variant(name, f"{site.code()[:30]} -> {name}", weight / (1 + rank))
 
 
 def another_attribute(site: Site) -> Iterator[Variant]:
@@ -96,7 +96,7 @@ def another_attribute(site: Site) -> Iterator[Variant]:
             weight = weight * (0.2 if called else 1.0) * (0.4 + likeness(name, node.attr.value))
             weights[name] = max(weights.get(name, 0.0), weight)
     for rank, (name, weight) in enumerate(sorted(weights.items(), key=lambda item: -item[1])[:6]):
-        label = f".{node.attr.value} to .{name}"
+        label = f".{node.attr.value} -> .{name}"
         yield site.token(node.attr, name, label, min(1.0, weight / (1 + rank)))
 
 

@@ -18,7 +18,7 @@ def off_by_one(site: Site) -> Iterator[Variant]:
     weight = _weight(site)
     if weight and site.code() not in ("None", "True", "False"):
         for sign in "+-":
-            yield site.variant(f"{site.code()} {sign} 1", f"{sign} 1 to {site.code()[:20]}", weight)
+            yield site.variant(f"{site.code()} {sign} 1", f"{site.code()[:20]} -> {site.code()[:20]} {sign} 1", weight)
 
 
 def _weight(site: Site) -> float:
@@ -61,7 +61,7 @@ def off_by_name(site: Site) -> Iterator[Variant]:
         if "int" in binding.kinds and binding.name != site.node.value:
             for sign in "-+":
                 text = f"{site.node.value} {sign} {binding.name}"
-                yield site.variant(text, f"{site.node.value} to {text}", 0.15 / (1 + rank))
+                yield site.variant(text, f"{site.node.value} -> {text}", 0.15 / (1 + rank))
                 rank += 1
 
 
@@ -78,7 +78,7 @@ def sliced(site: Site) -> Iterator[Variant]:
             bounds = ("1:", *(f"{c}:" for c in counts), ":-1", "::-1", *(f":{c}" for c in counts))
             for rank, bound in enumerate(bounds):
                 text = f"{node.value}[{bound}]"
-                yield site.variant(text, f"{node.value} to {text}", base / (1 + rank))
+                yield site.variant(text, f"{node.value} -> {text}", base / (1 + rank))
         case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Slice())]):
             yield site.variant(site.code(value), f"drop the slice of {site.code(value)[:20]}", 0.12)
 
@@ -98,7 +98,7 @@ def slice_like_sibling(site: Site) -> Iterator[Variant]:
                 case _:
                     continue
             if name != part.value:
-                yield site.variant(text, f"{part.value} to {text}", 0.4, part)
+                yield site.variant(text, f"{part.value} -> {text}", 0.4, part)
 
 
 def _siblings(node: cst.CSTNode) -> list[cst.CSTNode]:

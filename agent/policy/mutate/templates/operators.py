@@ -45,7 +45,7 @@ def another_comparison(site: Site) -> Iterator[Variant]:
     if isinstance(site.node, cst.ComparisonTarget):
         operator = site.node.operator
         for text, weight in _COMPARISONS.get(site.code(operator), {}).items():
-            yield site.token(operator, text, f"{site.code(operator)} to {text}", weight)
+            yield site.token(operator, text, f"{site.code(operator)} -> {text}", weight)
 
 
 def other_bound(site: Site) -> Iterator[Variant]:
@@ -59,7 +59,7 @@ def other_bound(site: Site) -> Iterator[Variant]:
                     if number + step < 0 or (text in "<>" and step == (1 if text == ">" else -1)):
                         continue
                     new = f"{site.code(site.node.left)} {text} {number + step}"
-                    yield site.variant(new, f"{old} {value} to {text} {number + step}", 0.18 if old == "==" else 0.06)
+                    yield site.variant(new, f"{old} {value} -> {text} {number + step}", 0.18 if old == "==" else 0.06)
 
 
 def another_operator(site: Site) -> Iterator[Variant]:
@@ -72,7 +72,7 @@ def another_operator(site: Site) -> Iterator[Variant]:
             return
         for text, weight in _OPERATORS.get(old.removesuffix("=") if equals else old, {}).items():
             if not (equals and text.isalpha()):
-                yield site.token(operator, text + equals, f"{old} to {text}{equals}", weight)
+                yield site.token(operator, text + equals, f"{old} -> {text}{equals}", weight)
 
 
 def swap_operands(site: Site) -> Iterator[Variant]:

@@ -158,4 +158,4 @@ def loop_for_branch(site: Site) -> Iterator[Variant]:
         case _:
             return
     start = site.offset
-    yield Variant((Change(start, start + len(old), new),), f"{old} to {new}", 0.12)
+    yield Variant((Change(start, start + len(old), new),), f"{old} -> {new}", 0.12)

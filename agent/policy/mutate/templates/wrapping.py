@@ -119,7 +119,9 @@ def one_tuple(site: Site) -> Iterator[Variant]:
             left=cst.SimpleString() | cst.ConcatenatedString(), operator=cst.Modulo(), right=right
         ):
             if not isinstance(right, cst.Tuple | cst.Dict | cst.Integer):
-                yield site.variant(f"({site.code(right)},)", f"{site.code(right)[:20]} to a 1-tuple", 0.5, right)
+                yield site.variant(
+                    f"({site.code(right)},)", f"{site.code(right)[:20]} -> ({site.code(right)[:20]},)", 0.5, right
+                )
 
 
 def prepend(site: Site) -> Iterator[Variant]:

@@ -1,0 +1,54 @@
+"""What a person should know before the search and after the first test run: how the tests are run, which of them have
+to pass, and which modules are missing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from agent.analysis.report.summary import counted
+from agent.errors import JournalError, UsageError
+from agent.evaluate.goal_tests import resolve_goals
+from agent.measure import SuiteReport
+from agent.task import load_task
+
+__all__ = ["goal_line", "goals_of", "missing_modules"]
+
+NAMED = 3
+"""How many tests or modules a line names."""
+_MISSING = re.compile(r"No module named '(\w+)")
+REMEDY = (
+    'install them in the sandbox with --setup "pip install PACKAGE", or name an environment that has them with '
+    "--python DIR"
+)
+
+
+def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
+    """The tests that have to pass, given a task from the journal and the report of the base state; empty where none is
+    known."""
+    try:
+        return resolve_goals(load_task(task), root)
+    except (JournalError, UsageError):
+        return ()
+
+
+def goal_line(goals: tuple[str, ...]) -> str:
+    """Which tests have to pass."""
+    return f"goal     {counted(len(goals), 'test has', 'tests have')} to pass: {_listed(goals)}"
+
+
+def missing_modules(root: SuiteReport) -> Iterator[str]:
+    """The modules that the tests cannot import, most wanted first, and the remedy; nothing if there are none."""
+    texts = root.messages.values() if root.messages else (root.output,)
+    wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
+    if wanted:
+        modules = [f"{module} ({counted(count, 'failure')})" for module, count in wanted.most_common()]
+        yield f"missing  modules that the tests import: {_listed(modules)}"
+        yield f"         {REMEDY}"
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,32 @@
+"""`ramify apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.run_list import LAST, RunDir
+
+__all__ = ["apply"]
+
+
+def apply(
+    run: RunDir = LAST,
+    repo: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Apply it there. Default: the checkout that was searched.")
+    ] = None,
+    accept: options.Accept = None,
+) -> None:
+    """Apply the patch of a run to its checkout, whole or not at all. Exit code 1 if it is not solved or submitted."""
+    from agent.cli.interactive import accepted, apply_answer
+    from agent.cli.runs import answer_of, read_run
+    from agent.run.paths import checkout_of
+
+    kinds = accepted(accept)
+    place = repo or checkout_of(run, "name the checkout: --repo DIR")
+    with read_run(run) as opened:
+        result = answer_of(opened)
+    raise typer.Exit(0 if apply_answer(result, place, kinds) else 1)

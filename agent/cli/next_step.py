@@ -1,0 +1,48 @@
+"""The command that a person probably wants next, after a search has ended."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.budget import Stop
+from agent.errors import RamifyError
+from agent.run.grade import Grade
+from agent.run.paths import checkout_of, name_of
+
+if TYPE_CHECKING:
+    from agent.solver.result import Result
+
+__all__ = ["next_step"]
+
+RAISED: Mapping[Stop, str] = {
+    Stop.NODES: "--max-states N",
+    Stop.TOKENS: "--max-tokens N",
+    Stop.COST: "--max-usd N",
+    Stop.TIME: "--max-seconds N",
+}
+"""The options of `ramify resume` that raise a limit."""
+RESUMABLE = (*RAISED, Stop.INTERRUPTED, Stop.FAILED)
+
+
+def next_step(result: Result, applied_to: Path | None) -> str:
+    """Look at what was applied, apply what can be, continue what was cut short, or look at the search."""
+    run = shlex.quote(name_of(result.run_dir))
+    if applied_to is not None:
+        return f"git -C {shlex.quote(str(applied_to))} diff"
+    if result.resolved or result.grade is Grade.DECLARED:
+        accept = "" if result.resolved else " --accept declared"
+        return f"ramify apply {run}{accept}" if _has_checkout(result.run_dir) else f"ramify show {run} --patch"
+    if result.stop in RAISED:
+        spent = f"; {result.seconds:.0f} are used" if result.stop is Stop.TIME else ""
+        return f"ramify resume {run} {RAISED[result.stop]}, with a greater limit (it counts the whole run{spent})"
+    return f"ramify {'resume' if result.stop in RESUMABLE else 'show'} {run}"
+
+
+def _has_checkout(run: Path) -> bool:
+    try:
+        return bool(checkout_of(run, ""))
+    except RamifyError:
+        return False

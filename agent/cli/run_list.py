@@ -1,0 +1,136 @@
+"""`ramify runs`: the runs of this user, and which of them a command means."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["LAST", "RunDir", "Runs", "named", "runs"]
+
+SHOWN = 20
+"""How many runs are listed without `--all`."""
+LAST = Path("last")
+"""The run that a command means if none is named: the one that changed last."""
+
+
+def named(context: typer.Context, run: Path) -> Path:
+    """The directory of a run that is given by its directory, by its name in `ramify runs`, or as `last`."""
+    from agent.run.paths import find_run, is_run, last_run
+
+    if context.resilient_parsing or is_run(run):
+        return run
+    return last_run() if run == LAST else find_run(run)
+
+
+RunDir = Annotated[
+    Path, typer.Argument(metavar="RUN", callback=named, help="A run, by its directory or its name; or `last`.")
+]
+
+
+def _all_named(context: typer.Context, runs: list[Path] | None) -> list[Path] | None:
+    return [named(context, run) for run in runs] if runs else None
+
+
+Runs = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="RUN...",
+        callback=_all_named,
+        help="Runs, by their directories or names, or folders of runs such as batches. Default: the last run.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What the list says about a run."""
+
+    run: str
+    """Its name, or its directory if it was made with `--out`."""
+    repository: str
+    """The directory or image that it works on; empty if that is not known yet."""
+    issue: str
+    """The first line of the issue, or the goal tests."""
+    status: str
+    """How its last session ended, `not ended`, or `damaged`."""
+    age_s: float
+    """Seconds since it last changed."""
+    states: int
+    cost_usd: float | None
+    """None: the price of a call is unknown."""
+    directory: str
+
+
+def runs(
+    everything: Annotated[
+        bool, typer.Option("-a", "--all", help=f"List all runs. Default: the newest {SHOWN}.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """List your runs, the newest first. Each has its name, repository, issue, status and age."""
+    from agent.run.paths import known_runs, runs_dir
+
+    known = known_runs()
+    lines = [_line(directory) for directory in (known if everything else known[:SHOWN])]
+    if as_json:
+        sys.stdout.write(json.dumps([asdict(line) for line in lines]) + "\n")
+        return
+    sys.stdout.write(_table(lines) if lines else f"there are no runs in {runs_dir()}\n")
+    if len(lines) < len(known):
+        sys.stdout.write(f"{len(known) - len(lines)} older ones: ramify runs --all\n")
+
+
+def _line(directory: Path) -> Line:
+    from agent.errors import JournalError
+    from agent.run.paths import name_of
+    from agent.run.run import Run
+
+    name = name_of(directory)
+    age_s = max(0.0, round(time.time() - (directory / "journal.jsonl").stat().st_mtime, 1))
+    try:
+        with Run.read(directory) as run:
+            task = run.started.task if run.started else {}
+            status = run.ended.status if run.ended else "not ended"
+            cost = None if run.usage.unpriced_calls else run.usage.cost_usd
+            return Line(name, _repository(task), _issue(task), status, age_s, len(run.tree), cost, str(directory))
+    except JournalError:
+        return Line(name, "", "", "damaged", age_s, 0, None, str(directory))
+
+
+def _repository(task: dict[str, Any]) -> str:
+    workspace = task.get("workspace", {})
+    return str(workspace.get("path") or workspace.get("image") or "")
+
+
+def _issue(task: dict[str, Any]) -> str:
+    statement = str(task.get("statement", "")).strip()
+    return statement.splitlines()[0] if statement else ", ".join(task.get("goal_tests", ())) or "failing tests"
+
+
+def _table(lines: Sequence[Line]) -> str:
+    from agent.untrusted import one_line
+
+    rows = [("run", "repository", "status", "age", "issue")]
+    rows += [
+        (line.run, one_line(Path(line.repository).name), line.status, _age(line.age_s), one_line(line.issue))
+        for line in lines
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
+    )
+
+
+def _age(seconds: float) -> str:
+    """Whole days, hours, minutes or seconds."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,127 @@
+"""What a run tells first: how the tests are run, which of them have to pass, and which modules are missing."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.analysis.report.summary import tally
+from agent.measure import Outcome, SuiteReport
+from tests import commands
+from tests.projects import commit
+
+PLAIN = ("-c", 'sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"')
+WRONG = {
+    "calc.py": "def larger(a, b):\n    return a if a < b else b\n",
+    "test_calc.py": "from calc import larger\n\n\ndef test_larger():\n    assert larger(1, 2) == 2\n\n\n"
+    "def test_equal():\n    assert larger(3, 3) == 3\n",
+}
+
+
+@pytest.fixture
+def ramify(tmp_path):
+    """Runs a command in a checkout with these files, and one worker's worth of plugins."""
+
+    def run(files, *argv):
+        place = tmp_path / "repo"
+        if not place.exists():
+            commit(place, files)
+        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+        return commands.ramify([*argv, *(PLAIN if argv[0] == "fix" else ())], cwd=place, env=env)
+
+    return run
+
+
+def test_the_command_and_the_python_stand_before_the_first_result(ramify):
+    lines = ramify(WRONG, "fix", "-c", "budget.max_nodes=1").stderr.splitlines()
+    assert lines[1:4] == [
+        "command  python3 -m pytest -q",
+        f"python   {sys.executable} (of Ramify: no environment is active, and the checkout has no .venv)",
+        "0.100  the repository as it is (goal 0/1, 1 passed, 1 failed)",
+    ]
+
+
+def test_without_a_test_whatever_fails_is_the_goal_and_is_named(ramify):
+    said = ramify(WRONG, "fix")
+    assert said.returncode == 0, said.stderr
+    assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said.stderr
+    shown = ramify(WRONG, "show").stdout
+    assert "goal 0/1, 1 passed, 1 failed base" in shown
+    assert "goal 1/1, 2 passed, 0 failed mutate: < -> > calc.py:2" in shown
+
+
+def test_a_state_of_which_only_the_goal_tests_ran_has_no_other_counts():
+    passed, failed = Outcome.PASSED, Outcome.FAILED
+    assert tally(SuiteReport({"a": passed, "b": failed}, complete=False, asked=("a", "b")), ("a", "b")) == "goal 1/2"
+    whole = SuiteReport({"a": passed, "b": passed, "c": failed})
+    assert tally(whole, ("a", "b")) == "goal 2/2, 2 passed, 1 failed"
+    assert tally(whole) == "2 passed, 1 failed"
+
+
+def test_where_no_test_fails_there_is_nothing_to_fix(ramify):
+    said = ramify({"test_a.py": "def test_a():\n    pass\n"}, "fix")
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "no test fails, so there is nothing to fix" in said.stderr.splitlines()[-1]
+
+
+def test_missing_modules_are_told_once_with_the_remedy(ramify):
+    wants = {f"test_{name}.py": "import nobody_has.it\n\n\ndef test_a():\n    pass\n" for name in "abcd"}
+    said = ramify(WRONG | wants, "fix", "-c", "budget.max_nodes=1").stderr
+    before, _, after = said.partition("missing  modules that the tests import: nobody_has (4 failures)\n")
+    assert "the repository as it is" in before
+    assert after.startswith('         install them in the sandbox with --setup "pip install PACKAGE", or')
+
+
+class TestNamingAnEnvironment:
+    @pytest.fixture
+    def environment(self, tmp_path):
+        """An environment whose Python is ours, and says that it is used."""
+        (tmp_path / "env" / "bin").mkdir(parents=True)
+        (tmp_path / "env" / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n")
+        for name in ("python", "python3"):
+            program = tmp_path / "env" / "bin" / name
+            program.write_text(f'#!/bin/sh\nUSED=1 exec {sys.executable} "$@"\n')
+            program.chmod(0o755)
+        return tmp_path / "env"
+
+    def test_its_python_runs_the_tests(self, ramify, environment):
+        asks = {"test_used.py": "import os\n\n\ndef test_used():\n    assert os.environ.get('USED')\n"}
+        said = ramify(WRONG | asks, "fix", "-c", "budget.max_nodes=1", "--python", "../env").stderr
+        assert f"python   {environment}/bin/python\n" in said
+        assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said
+
+    def test_it_may_be_given_as_its_program(self, ramify, environment):
+        said = ramify(WRONG, "fix", "-c", "budget.max_nodes=1", "--python", "../env/bin/python3").stderr
+        assert f"python   {environment}/bin/python\n" in said
+
+    def test_what_is_none_is_refused(self, ramify):
+        said = ramify(WRONG, "fix", "--python", "nowhere")
+        assert (said.returncode, "--python nowhere is no environment" in said.stderr) == (2, True)
+
+    def test_an_image_has_its_own_python(self, ramify, environment):
+        said = ramify(WRONG, "fix", "--python", environment, "--image", "python:3")
+        assert (said.returncode, "the tests run in an image: leave it out" in said.stderr) == (2, True)
+
+
+class TestTheNextStep:
+    """The last line on stderr."""
+
+    def last(self, said):
+        return said.stderr.splitlines()[-1]
+
+    def test_a_patch_that_was_found_can_be_applied_and_then_looked_at(self, ramify, tmp_path):
+        found = self.last(ramify(WRONG, "fix"))
+        assert found.startswith("next     ramify apply 2")
+        assert ramify(WRONG, *found.split()[2:]).stderr == f"applied to {tmp_path / 'repo'}\n"
+
+    def test_a_patch_that_was_applied_can_be_looked_at(self, ramify, tmp_path):
+        assert self.last(ramify(WRONG, "fix", "--apply")) == f"next     git -C {tmp_path / 'repo'} diff"
+
+    def test_a_search_that_met_a_limit_can_go_on_with_a_greater_one(self, ramify):
+        said = self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
+        assert said.startswith("next     ramify resume 2")
+        assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
+
+    def test_quietly_none_is_named(self, ramify):
+        assert "next" not in ramify(WRONG, "fix", "-q").stderr

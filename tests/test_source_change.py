@@ -1,0 +1,39 @@
+"""Source changes: what of a patch changes the program."""
+
+from __future__ import annotations
+
+from agent.solver.source_change import source_change
+
+
+def is_test(path: str) -> bool:
+    return path.startswith("tests/")
+
+
+def section(path: str, text: str = "+x = 2", *, new: bool = False, mode: bool = False) -> bytes:
+    """The change of one file, as git writes it."""
+    before = "/dev/null" if new else f"a/{path}"
+    head = f"diff --git a/{path} b/{path}\n" + ("new file mode 100644\n" if new else "")
+    return (head if mode else f"{head}--- {before}\n+++ b/{path}\n@@ -1 +1 @@\n{text}\n").encode()
+
+
+def test_tests_are_left_out():
+    assert source_change(section("m.py") + section("tests/test_m.py"), is_test) == section("m.py")
+
+
+def test_a_new_file_at_the_top_that_nothing_names_is_a_scratch_file():
+    assert source_change(section("m.py") + section("try_it.py", "+import m", new=True), is_test) == section("m.py")
+
+
+def test_a_new_file_that_the_program_uses_is_part_of_the_change():
+    patch = section("m.py", "+from helpers import f") + section("helpers.py", "+def f(): ...", new=True)
+    assert source_change(patch, is_test) == patch
+
+
+def test_a_new_file_in_a_folder_and_a_file_that_only_changes_its_mode_are_part_of_the_change():
+    patch = section("run.sh", mode=True) + section("package/new.py", new=True)
+    assert source_change(patch, is_test) == patch
+
+
+def test_the_text_of_a_file_does_not_begin_another():
+    patch = section("m.py", '+"diff --git a/tests/x b/tests/x"')
+    assert source_change(patch, is_test) == patch
