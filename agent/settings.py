@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent.actions.irreversible import Kind
 from agent.custom_texts import read_instructions, read_prompts
@@ -55,6 +55,12 @@ class Choice(BaseModel):
     model_config = _STRICT
     name: str
     options: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        """A name alone is a choice without options."""
+        return {"name": value} if isinstance(value, str) else value
 
 
 class SandboxSettings(BaseModel):
