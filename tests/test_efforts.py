@@ -57,11 +57,7 @@ def test_what_a_judge_wants_abandoned_does_not_end_the_search_although_it_was_su
 
     def judges(messages):
         wrong = "# wrong" in messages[-1]["content"]
-        verdict = {
-            "value": 0.1 if wrong else 0.9,
-            "verdict": "abort" if wrong else "accept",
-            "assessment": "I read it.",
-        }
+        value, verdict = (0.1, "abort") if wrong else (0.9, "accept")
         return answer(json.dumps({"value": value, "verdict": verdict, "assessment": "I read it."}))
 
     tests = TESTS.replace("mean([]) == 0.0", "mean([4]) == 4")
