@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from agent import efforts
+from agent.efforts import EFFORTS
 from agent.errors import ConfigError
 from agent.recipes import named
 from agent.settings import Settings
@@ -118,18 +118,14 @@ def _layers(
 ) -> list[tuple[str, dict[str, Any]]]:
     """What the user gives, in order, below it the recipe that it names last, and below that the effort."""
     layers = list(_given(files, overrides, flags))
-    return [*_effort(_last("effort", layers)), *_recipe(_last("recipe", layers)), *layers]
+    effort = str(_last("effort", layers))
+    below = [(f"the effort {effort}", dict(EFFORTS[effort]))] if effort in EFFORTS else []
+    return [*below, *_recipe(_last("recipe", layers)), *layers]
 
 
 def _last(key: str, layers: Sequence[tuple[str, dict[str, Any]]]) -> object:
     """What the last layer that has a top-level key gives it."""
     return next((layer[key] for _, layer in reversed(layers) if layer.get(key)), None)
-
-
-def _effort(name: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The settings of an effort. Raises ConfigError if there is no such effort."""
-    if name is not None:
-        yield f"the effort {name}", dict(efforts.settings_of(name))
 
 
 def _recipe(name: object) -> Iterator[tuple[str, dict[str, Any]]]:

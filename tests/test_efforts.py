@@ -44,7 +44,7 @@ def test_whatever_is_given_beside_an_effort_wins(tmp_path):
 
 
 def test_an_unknown_effort_is_named_with_those_that_there_are():
-    with pytest.raises(ConfigError, match="unknown effort 'huge': one of low, medium, high, max"):
+    with pytest.raises(ConfigError, match="'huge', but should be 'low', 'medium', 'high' or 'max'"):
         load(overrides=["effort=huge"])
 
 

@@ -20,6 +20,11 @@ def test_tests_are_left_out():
     assert source_change(section("m.py") + section("tests/test_m.py"), is_test) == section("m.py")
 
 
+def test_two_patches_that_change_nothing_but_tests_are_not_the_same_change():
+    one, other = section("tests/test_a.py"), section("tests/test_b.py")
+    assert [source_change(each, is_test) for each in (one, other)] == [one, other]
+
+
 def test_a_new_file_at_the_top_that_nothing_names_is_a_scratch_file():
     assert source_change(section("m.py") + section("try_it.py", "+import m", new=True), is_test) == section("m.py")
 

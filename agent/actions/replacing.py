@@ -56,7 +56,7 @@ def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]
 
 
 def taken_back(path: str, before: str, after: str) -> Edit | None:
-    """One edit of whole lines that makes `after` of a file `before` again; None where there is none."""
+    """An edit of whole lines that turns the text `after` back into `before`; None if no such edit exists."""
     old, new = (re.findall(r"[^\n]*\n|[^\n]+\Z", text) for text in (after, before))
     same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     first = max(0, min(sum(1 for _ in same), len(old) - 1))  # at least one line of `after`, to name the place by
@@ -67,7 +67,7 @@ def taken_back(path: str, before: str, after: str) -> Edit | None:
 
 
 def takes_back(undo: Edit, before: str, after: str) -> bool:
-    """Whether an edit makes `after` of a file `before` again."""
+    """Whether an edit turns the text `after` back into `before`."""
     try:
         undo.new.encode()  # bytes that are not UTF-8 have no place in a tool call
         return bool(undo.old) and edited(after, undo.old, undo.new, undo.line).text == before

@@ -19,6 +19,7 @@ __all__ = [
     "Accept",
     "Apply",
     "Config",
+    "EffortName",
     "FromJunit",
     "GoalFailing",
     "GoalTests",

@@ -40,7 +40,8 @@ def goal_line(goals: tuple[str, ...]) -> str:
 
 
 def missing_modules(root: SuiteReport) -> Iterator[str]:
-    """The modules that the tests cannot import, most wanted first, and the remedy; nothing if there are none."""
+    """Yield a line that names the modules that the tests cannot import, the most frequent first, and one with the
+    remedy; nothing if no module is missing."""
     texts = root.messages.values() if root.messages else (root.output,)
     wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
     if wanted:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 import typer
 
@@ -16,14 +16,15 @@ from agent.errors import RamifyError
 
 __all__ = ["failures_told"]
 
-_C = TypeVar("_C", bound=Callable[..., Any])
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
-def failures_told(command: _C) -> _C:
+def failures_told(command: Callable[_P, _R]) -> Callable[_P, _R]:
     """A command that, where it fails, writes its exit code to `$GITHUB_OUTPUT` and the reason to `--summary-md`."""
 
     @wraps(command)
-    def told(*arguments: Any, **options: Any) -> Any:
+    def told(*arguments: _P.args, **options: _P.kwargs) -> _R:
         try:
             return command(*arguments, **options)
         except (typer.Exit, typer.Abort):  # no failures: the end of a command that has said all itself
@@ -33,13 +34,13 @@ def failures_told(command: _C) -> _C:
                 _tell(error, options.get("summary_md"))
             raise
 
-    return told  # type: ignore[return-value]  # it takes and returns the same
+    return told
 
 
-def _tell(error: Exception, summary_md: Path | None) -> None:
+def _tell(error: Exception, summary_md: object) -> None:
     code = error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code
     if outputs := os.environ.get("GITHUB_OUTPUT"):
         write_outputs(Path(outputs), {"exit_code": code})
-    if summary_md is not None:
+    if isinstance(summary_md, Path):
         with summary_md.open("a", encoding="utf-8") as file:
             file.write(failed(str(error)))
