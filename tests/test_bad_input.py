@@ -119,6 +119,7 @@ def test_a_file_that_cannot_be_read_is_no_defect_and_its_name_orders_nothing(tmp
     assert "defect" not in done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_package_that_is_nested_too_deeply_names_no_test_runner(tmp_path):
     files = {"means.py": SOURCE, "test_means.py": TESTS, "package.json": "[" * 100_000}
     assert solve(commit(tmp_path / "repo", files), tmp_path / "run").returncode == 0

@@ -116,6 +116,7 @@ class TestARepositorysConventions:
         assert "Use tabs." in first[1]
         assert (again.difference, again.missing) == ("", 0)
 
+    @pytest.mark.slow
     def test_are_noted_once_a_run(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             repaired(tmp_path, server, AGENTS="Use tabs.")
@@ -141,6 +142,7 @@ class TestARepositorysConventions:
         assert server.requests
         assert all("Use tabs." in told(request)[1] for request in server.requests)
 
+    @pytest.mark.slow
     def test_are_short_where_a_model_can_read_little(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             repaired(tmp_path, server, "model.context_tokens=4000", AGENTS="Use tabs.\n" * 700)
@@ -216,6 +218,7 @@ def options(server: ScriptedServer) -> list[str]:
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 class TestAPersonsInstructions:
+    @pytest.mark.slow
     def test_are_in_the_system_prompt_and_stay_when_their_file_is_gone(self, tmp_path: Path, brief: Path) -> None:
         commit(tmp_path / "repo", PROJECT)
         with ScriptedServer(two_turns()) as server:
@@ -349,6 +352,7 @@ class TestPromptsOfOnesOwn:
                 names.append(run.tree[1].policy_id)
         assert names[0] == names[2] != names[1]
 
+    @pytest.mark.slow
     def test_are_those_of_each_run_although_several_are_searched_at_once(self, tmp_path: Path) -> None:
         """Each model's answer waits until the other has been asked as well."""
         both = threading.Barrier(2)
@@ -377,6 +381,7 @@ class TestPromptsOfOnesOwn:
             assert (systems(one), systems(two)) == ({"You are one."}, {"You are two."})
         assert used().render("chat_system") == render("chat_system") != "You are one."
 
+    @pytest.mark.slow
     def test_are_those_of_everybody_who_asks_a_model_and_of_every_worker(self, tmp_path: Path, own: Path) -> None:
         roles = ("chat", "judge", "summary", "tournament", "refine")
         for role in roles:

@@ -101,6 +101,7 @@ def at(run, number, place):
 
 
 class TestTheHistory:
+    @pytest.mark.slow
     def test_has_a_commit_for_each_state_with_the_states_that_it_came_of_as_parents(self, run, searched):
         with contextlib.chdir(run.parent):
             drawn = ramify("log", run.name, "--graph")

@@ -34,6 +34,7 @@ from tests.clients import KEY, Client, clients, servers
 from tests.commands import ramify
 from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
 from tests.scripted_server import Reply, Script, ScriptedServer, says
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -199,6 +200,7 @@ SHORT = Timing(every_s=0.0, whole_s=3.0, scope_s=20.0, final_s=5.0)
 class TestATestThatSleeps:
     """For a quarter of an hour, in a suite that is given seconds."""
 
+    @pytest.mark.slow
     def test_costs_a_model_none_of_its_turns_and_the_answer_says_what_was_not_run(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT, TEST), says("b", SUBMIT)], SLEEPING, timing=SHORT)
         assert "4 of about 5 tests: those that reach `means.py`" in done.seen[0][1]
@@ -208,18 +210,21 @@ class TestATestThatSleeps:
         assert f"rests on {done.result.scope}" in as_text(done.result, None)
         assert any("all tests take longer than" in note for note in done.result.notes)
 
+    @pytest.mark.slow
     def test_keeps_no_goal_test_from_being_known(self, attempt: Solve) -> None:
         files = {**SLEEPING, "test_means.py": TESTS}
         done = attempt([says("a", RIGHT, TEST)], files, goals=False, timing=SHORT, test_goals=(GOAL,))
         assert "Goal tests: 1 of 1 pass." in done.seen[0][1]
         assert done.result.status == "solved"
 
+    @pytest.mark.slow
     def test_and_a_regression_in_the_scope_are_told_apart(self, attempt: Solve) -> None:
         done = attempt([says("a", edit(BREAKING), TEST), says("b", SUBMIT), says("c", SUBMIT)], SLEEPING, timing=SHORT)
         assert "tests that passed fail now" in done.seen[0][1]
         assert done.result.grade is Grade.BROKEN
 
 
+@pytest.mark.slow
 def test_a_suite_that_cannot_be_run_leaves_a_model_its_shell_and_its_own_tests(attempt: Solve) -> None:
     timing = Timing(whole_s=1.0, final_s=2.0)
     done = attempt([says("a", RIGHT), says("b", SUBMIT)], command="sleep 1000", framework="exit-code", timing=timing)
@@ -264,7 +269,7 @@ class TestASubmit:
         assert len(done.heard) == 2
 
     @pytest.mark.parametrize("known", [False, True], ids=["goals unknown", "goals known"])
-    @pytest.mark.parametrize("name", sorted(SEARCHES))
+    @pytest.mark.parametrize("name", slow_but(["linear", "mcts", "strategies"], sorted(SEARCHES)))
     def test_ends_its_line_whatever_the_search(self, attempt: Solve, name: str, known: bool) -> None:
         """Where a goal still fails, other lines begin elsewhere."""
         answered: list[Tool] = []

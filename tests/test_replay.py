@@ -73,6 +73,7 @@ def recorded(namespaces, tmp_path_factory):
 
 @pytest.mark.namespace
 class TestAReplay:
+    @pytest.mark.slow
     def test_with_nothing_changed_is_the_same_run_without_a_model(self, recorded, tmp_path):
         done = ramify("replay", recorded, "--out", tmp_path / "new", "--json")
         said = json.loads(done.stdout)

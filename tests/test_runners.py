@@ -263,6 +263,7 @@ def test_when_the_time_of_the_run_is_up_the_rest_is_late_and_what_ran_counts(nam
     assert report.duration_s < 25
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize("name", ["unittest", "parallel", "sympy"])
 def test_a_test_is_ended_as_late_where_others_shall_have_their_turn(name, provider, tmp_path):

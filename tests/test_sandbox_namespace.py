@@ -398,6 +398,7 @@ class TestLargeFiles:
             assert sh(box, script).exit_code == 0
             return box.snapshot()
 
+    @pytest.mark.slow
     def test_a_new_one_is_left_out_of_the_patch_and_named(
         self, provider: Provider, base: Snapshot, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -69,6 +69,7 @@ def test_the_checkout_is_not_touched(attempt, repo):
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in repo.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_patch_that_breaks_another_test_is_not_a_solution(attempt):
     breaking = (
         "    if len(numbers) < 2:\n        return 0.0\n    if len(numbers) == 3:\n        return 1\n    if False:\n"
@@ -127,6 +128,7 @@ def test_a_policy_sees_what_its_actions_did_before_it_goes_on(attempt):
     assert run.tree[1].terminal
 
 
+@pytest.mark.slow
 def test_a_command_that_times_out_loses_its_own_effects_only(attempt):
     def answer(position):
         if len(position.path) > 1:
@@ -307,6 +309,7 @@ def test_linear_search_goes_on_from_its_own_edit(attempt):
     assert run.tree.depth(2) == 2
 
 
+@pytest.mark.slow
 def test_workers_do_not_begin_more_lines_of_work_than_are_wanted(attempt):
     begun = []
 
@@ -386,6 +389,7 @@ def test_the_machine_outside_the_workspace_decides_nothing(attempt):
     assert result.status == "no_patch"
 
 
+@pytest.mark.slow
 def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_session(attempt):
     looked = []
 

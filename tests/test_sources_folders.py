@@ -119,6 +119,7 @@ def test_a_program_of_quixbugs_is_a_checkout_with_its_tests_and_no_correction(qu
     assert b"+    return a if b == 0 else gcd(b, a % b)" in gcd.hidden.patch
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_program_of_quixbugs_is_graded_by_all_tests_of_its_file(
     quixbugs: Path, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch

@@ -153,6 +153,7 @@ def test_a_goal_that_a_cut_run_did_not_reach_keeps_its_result(provider, tmp_path
     assert evaluation.parts["progress"] == 1.0
 
 
+@pytest.mark.slow
 def test_what_executed_the_changed_lines_refuses_without_a_run_of_the_rest(lab, choosy):
     report, evaluation, _ = choosy.score(lab.state({"shapes.py": changed(area=0, fits=1)}), lab.path)
     assert not evaluation.solved
@@ -229,6 +230,7 @@ POLLUTED = {
 }
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_only_after_the_others_refuses_in_the_end(provider, tmp_path):
     lab = Counting(provider, tmp_path, POLLUTED)
     scorer = lab.scorer()

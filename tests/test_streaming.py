@@ -24,6 +24,7 @@ def task(tmp_path):
     return Task("bug", "mean of nothing", Workspace(path=repo), "python3 -m pytest -q")
 
 
+@pytest.mark.slow
 def test_every_event_comes_as_it_is_recorded_and_the_result_comes_last(namespaces, task, tmp_path):
     cancel = threading.Event()
     *events, result = iter_solve(task, load(overrides=PLAIN), tmp_path / "run", cancel=cancel)

@@ -145,6 +145,7 @@ def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go)
     assert len(model.heard) == len(run.asked) == 2
 
 
+@pytest.mark.slow
 def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
     attempts = Attempts(FIX, OTHERS[0], SECOND)
     result, run = go(attempts, rollouts=3, rounds=4)
@@ -160,6 +161,7 @@ def test_single_edits_that_solve_nothing_leave_later_waves_their_share_of_the_li
     assert (result.stop, result.nodes) == (Stop.NODES, 5)
 
 
+@pytest.mark.slow
 def test_single_edits_that_solve_nothing_go_on_to_the_limits_although_a_wave_was_no_better(go, half):
     attempts = Attempts(FIX, *OTHERS[:5])
     result, run = go(attempts, half, rollouts=9, rounds=3, max_nodes=7, waves={"single_edits": True})
@@ -197,6 +199,7 @@ def test_one_patch_of_two_rollouts_is_verified_once(go):
     assert (result.status, run.note(2, "verdict")) == ("solved", run.note(1, "verdict"))
 
 
+@pytest.mark.slow
 def test_a_wave_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_has_solved_the_task(go, tmp_path):
     first, run = go(Attempts(FIX, SECOND), rounds=1, max_nodes=2)
     assert (first.status, first.stop, run.summaries) == ("solved", Stop.NODES, {})
@@ -214,6 +217,7 @@ def test_verifying_what_a_wave_came_to_keeps_to_the_limit_of_measurements_and_on
     assert [run.note(node, "verdict") is not None for node in (1, 2)] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_state_that_is_lost_ends_the_run_with_the_best_patch_that_can_be_verified(go, provider):
     def lose(event):
         if isinstance(event, Added) and event.node.id == 1:
@@ -255,6 +259,7 @@ def test_a_run_that_was_cut_off_while_rollouts_were_compared_goes_on_exactly_the
     assert story(tmp_path / "run") == story(whole[0])
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_votes_only(go, solve_at, repo, tmp_path):
     def options(judge):
         return {"waves": {"judge": lambda ask: judge, "tournament": TournamentSettings(votes=4)}}
@@ -344,6 +349,7 @@ def ramify(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_in_its_second_wave_begins_none_twice(half, tmp_path):
     run, env = tmp_path / "run", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}'
     waves = ("--rollouts", "2", "--rounds", "2", "--search", "best_of_n", "-c", "search.n=2", "-c", env)

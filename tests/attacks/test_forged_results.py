@@ -147,6 +147,7 @@ def test_a_state_that_repairs_no_test_is_run_in_no_copy(lab):
     assert lab.scorer.score(lab.state({"calc.py": CALC + "\n# nothing\n"}), (lab.root,))[2] == 1
 
 
+@pytest.mark.slow
 def test_honest_tests_of_every_kind_are_believed(shapes, caplog):
     caplog.set_level("INFO", "agent.evaluate.negative_controls")
     names = "\n\ndef sign(a):\n    return (a > 0) - (a < 0)\n\n\ndef missing(a):\n    return a\n"
