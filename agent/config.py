@@ -1,4 +1,4 @@
-"""Configuration: defaults, a recipe, TOML files and `key=value` overrides become one typed value.
+"""Configuration: defaults, an effort, a recipe, TOML files and `key=value` overrides become one typed value.
 
 Law: an unknown key is an error, never ignored. Options of a policy, a search or a value belong to its constructor and
 are checked there (`agent.build.composition`).
@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from agent import efforts
 from agent.errors import ConfigError
 from agent.recipes import named
 from agent.settings import Settings
@@ -38,13 +39,13 @@ class Origin:
     value: Any
     """The value, as JSON."""
     origin: str
-    """A recipe, a file, `-c key=value`, the command line, or `default`."""
+    """An effort, a recipe, a file, `-c key=value`, the command line, or `default`."""
 
 
 def load(
     files: Sequence[Path] = (), overrides: Sequence[str] = (), flags: Mapping[str, object] | None = None
 ) -> Settings:
-    """Settings from defaults, then the recipe that any of the others names, then files, then overrides
+    """Settings from defaults, then the effort and the recipe that any of the others names, then files, then overrides
     (`budget.max_nodes=50`, a TOML value or a bare word), then flags by dotted key; later ones win. A layer that names
     another policy, search or value drops the options of the earlier one.
 
@@ -115,10 +116,20 @@ def _folded(layers: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Settings, dic
 def _layers(
     files: Sequence[Path], overrides: Sequence[str], flags: Mapping[str, object]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """What the user gives, in order, below it the recipe that it names last."""
+    """What the user gives, in order, below it the recipe that it names last, and below that the effort."""
     layers = list(_given(files, overrides, flags))
-    recipe = next((layer["recipe"] for _, layer in reversed(layers) if layer.get("recipe")), None)
-    return [*_recipe(recipe), *layers]
+    return [*_effort(_last("effort", layers)), *_recipe(_last("recipe", layers)), *layers]
+
+
+def _last(key: str, layers: Sequence[tuple[str, dict[str, Any]]]) -> object:
+    """What the last layer that has a top-level key gives it."""
+    return next((layer[key] for _, layer in reversed(layers) if layer.get(key)), None)
+
+
+def _effort(name: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The settings of an effort. Raises ConfigError if there is no such effort."""
+    if name is not None:
+        yield f"the effort {name}", dict(efforts.settings_of(name))
 
 
 def _recipe(name: object) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agent.actions.irreversible import Kind
 from agent.custom_texts import read_instructions, read_prompts
+from agent.efforts import Effort
 from agent.measure.timing import Timing
 from sandboxes import Limits
 
@@ -54,6 +55,12 @@ class Choice(BaseModel):
     model_config = _STRICT
     name: str
     options: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        """A name alone is a choice without options."""
+        return {"name": value} if isinstance(value, str) else value
 
 
 class SandboxSettings(BaseModel):
@@ -263,6 +270,9 @@ class Settings(BaseModel):
     """All settings of a run, with their defaults."""
 
     model_config = _STRICT
+    effort: Effort | None = None
+    """How much is spent (`agent.efforts`): `low`, `medium`, `high` or `max`, whose settings replace the defaults. All
+    other settings that are given, and a recipe's, win over it."""
     recipe: str | None = None
     """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
     given win over it."""

@@ -49,6 +49,10 @@ class Workspace:
     """Put byte code beside the Python files of the base state, checked by content: actions write none, and would
     compile all that they import anew. A provider may leave it undone."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.path, str):  # as people write it
+            object.__setattr__(self, "path", Path(self.path))
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

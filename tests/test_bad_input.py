@@ -34,8 +34,10 @@ def test_a_source_that_cannot_be_parsed_is_named(tmp_path):
     repo = commit(tmp_path / "repo", {"means.py": broken, "test_means.py": TESTS})
     done = solve(repo, tmp_path / "run")
     assert done.returncode == 1
-    assert "test_means.py cannot be imported" in last_line(done)
-    assert "SyntaxError" in last_line(done)
+    said = done.stderr.decode()
+    assert "test_means.py cannot be imported" in said
+    assert "SyntaxError" in said
+    assert last_line(done).startswith("next     ramify show ")
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,18 @@ class TestRefusals:
         refused(ramify(*command, "--value", "judge", "-c", "value.model=openai/tiny"), 3, "set OPENAI_API_KEY")
         assert not (tmp_path / "state").exists()
 
+    @pytest.mark.parametrize(
+        ("name", "remedy"),
+        [
+            ("claude-sonnet-4-5", "write anthropic/claude-sonnet-4-5"),
+            ("gpt-5", "write openai/gpt-5"),
+            ("mutat", "did you mean mutate?"),
+            ("qwen3", "openai/qwen3 with -c model.base_url=URL"),
+        ],
+    )
+    def test_a_model_without_its_provider_is_told_how_to_write_it(self, ramify, repo, name, remedy):
+        refused(ramify("solve", "--issue", "x", "--repo", repo, "--model", name), 3, remedy)
+
     def test_a_price_that_is_none_is_refused_and_says_what_one_looks_like(self, ramify, repo):
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "three"), 2, "three", "such as 3,15")
         said = ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "3,-1")

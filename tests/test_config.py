@@ -1,5 +1,7 @@
 """Settings come from files, overrides and flags, in that order; what means nothing is refused by name."""
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -7,7 +9,8 @@ from agent.build.factories import POLICIES
 from agent.cli.config import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
-from agent.settings import MODEL_FREE_POLICIES, Settings
+from agent.settings import MODEL_FREE_POLICIES, Choice, Settings
+from sandboxes import Workspace
 
 
 def refusal(*overrides, files=()):
@@ -28,6 +31,12 @@ class TestLayers:
         assert (settings.seed, settings.workers) == (1, 8)
         budget = settings.budget
         assert (budget.max_nodes, budget.max_usd, budget.max_tokens) == (4, 1.0, 6)
+
+    def test_in_python_a_name_alone_is_a_policy_or_a_search(self):
+        settings = Settings(policy="openai/x", search="mcts")
+        assert (settings.policy, settings.search) == (Choice(name="openai/x"), Choice(name="mcts"))
+        assert load(overrides=["policy=openai/x"]) == load(overrides=["policy.name=openai/x"])
+        assert Workspace(path="checkout") == Workspace(path=Path("checkout"))
 
     def test_an_override_is_a_toml_value_or_a_bare_word(self):
         settings = load(overrides=['sandbox.setup=["a b", "c"]', "sandbox.image=python:3.11", "policy.name=openai/x"])

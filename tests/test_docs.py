@@ -9,19 +9,16 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
 
 import pytest
 from markdown_it import MarkdownIt
 from typer.main import get_command
 
 from agent.cli.app import ELSEWHERE
-from agent.run.events import Event
 from tests.tiers import slow_but
 
 ROOT = Path(__file__).parent.parent
@@ -231,16 +228,6 @@ def test_a_page_names_commands_options_and_targets_that_exist(page):
             assert set(re.findall(r"(?<!\S)\[?(--[a-z][a-z-]*)", line)) <= known, line
         else:
             assert words[0].startswith("--") or words[0].isupper(), f"{line}: no such command"
-
-
-def test_the_page_on_the_library_names_every_event_and_fields_that_it_has():
-    page = (ROOT / "docs" / "tutorials" / "library.md").read_text()
-    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (`.*`) \|$", page, re.MULTILINE))
-    kinds = {kind.__name__: kind for kind in get_args(Event)}
-    assert set(rows) == set(kinds)
-    for name, told in rows.items():
-        named = {field.split(".")[0] for field in re.findall(r"`([\w.]+)`", told)}
-        assert named - {field.name for field in fields(kinds[name])} == set(), name
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

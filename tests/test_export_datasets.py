@@ -134,7 +134,7 @@ class TestTheCommand:
         assert "gap=0.2" in listed[3]
 
     def test_says_what_is_missing(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="--list names the formats"):
+        with pytest.raises(UsageError, match="is not a run and holds none"):
             export(tmp_path)
         with pytest.raises(UsageError, match="is not a run and holds none"):
             export(tmp_path, "--format", "sft", "--out", tmp_path / "out")

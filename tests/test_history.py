@@ -218,7 +218,10 @@ class TestPromoting:
         (clone / "halves.py").write_text("mine")
         git(clone, "add", "-A")
         before = [git(clone, *command) for command in (["status", "--porcelain"], ["rev-parse", "HEAD"], ["branch"])]
-        assert ramify("promote", run, 4, "--branch", "fixed", "--repo", clone).exit_code == 0
+        said = ramify("promote", run, 4, "--branch", "fixed", "--repo", clone)
+        assert said.exit_code == 0
+        assert said.stderr == "the branch also holds what was not committed when the run began: untracked.bin\n"
+        assert git(clone, "log", "-1", "--format=%s", "fixed").strip() == "fuse 2 + 3"
         after = [git(clone, *command) for command in (["status", "--porcelain"], ["rev-parse", "HEAD"], ["branch"])]
         assert after == [*before[:2], "  fixed\n" + before[2]]
         assert git(clone, "rev-parse", "fixed^") == git(clone, "rev-parse", "HEAD")

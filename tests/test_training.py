@@ -541,6 +541,16 @@ class TestDoctorOfAModel:
         assert done.output.count("no  ") == 1
         assert "ramify serve MODEL" in done.output
 
+    def test_of_a_model_that_the_server_does_not_have_nothing_else_is_asked(self) -> None:
+        with ScriptedServer(self.script) as up:
+            (found,) = examine_model("openai/another", up.url)
+        assert (found.name, found.ok, found.detail.startswith("no model another: ")) == ("server", False, True)
+
+    def test_a_page_for_a_browser_is_not_repeated(self) -> None:
+        with ScriptedServer(lambda asked: Reply(b"<html><body>not here</body></html>", 404)) as up:
+            found = {each.name: each.detail for each in examine_model("openai/tiny", up.url)}
+        assert "<" not in "".join(found.values())
+
     def test_needs_a_server(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
         with pytest.raises(ConfigError, match="name its server with --base-url"):

@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
 from agent.engine.engine import Engine
+from agent.errors import ConfigError
 from agent.learning.memory import attaching
 from agent.models import Model
 from agent.models.halt import Halt
@@ -64,6 +66,8 @@ def check(settings: Settings) -> None:
         search_of(settings)
         for choice in policies_of(settings):
             if choice.name not in MODEL_FREE_POLICIES:
+                if near := get_close_matches(choice.name, MODEL_FREE_POLICIES, n=1, cutoff=0.7):
+                    raise ConfigError(f"unknown policy {choice.name!r}: did you mean {near[0]}?")
                 models(choice.name)
         value_of(settings, models)
         round_components(settings, models)

@@ -71,6 +71,7 @@ def solve(
     goal_failing: options.GoalFailing = False,
     from_junit: options.FromJunit = None,
     model: options.Models = None,
+    effort: options.EffortName = None,
     recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,

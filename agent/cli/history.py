@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["log", "promote"]
 
+NAMED = 5
+"""How many files a message names."""
+
 
 def log(
     run: RunDir = LAST,
@@ -51,15 +54,25 @@ def promote(
         Path | None,
         typer.Option("--repo", metavar="DIR", help="Its repository. Default: the checkout that was searched."),
     ] = None,
+    message: Annotated[
+        str, typer.Option("-m", "--message", metavar="TEXT", help="The first line of the commit's message.")
+    ] = "",
 ) -> None:
     """Make a git branch of a state. It has one commit, on top of the one that the run began from; nothing is checked
     out."""
     from agent.analysis.history import promote as make
+    from agent.analysis.history import uncommitted
     from agent.run.paths import checkout_of
+    from agent.untrusted import one_line
 
     with read_run(run) as opened:
         place = repo or checkout_of(run, "name the repository for the branch: --repo DIR")
-        commit = make(opened, _kept(opened), node, branch, place)
+        history = _kept(opened)
+        commit = make(opened, history, node, branch, place, message)
+        files = uncommitted(history, node)
+    if files:
+        named = ", ".join(map(one_line, files[:NAMED])) + (f" and {len(files) - NAMED} more" if files[NAMED:] else "")
+        sys.stderr.write(f"the branch also holds what was not committed when the run began: {named}\n")
     sys.stdout.write(f"{branch} {commit}\n")
 
 

@@ -200,7 +200,7 @@ def _interruptible() -> Iterator[_Interruption]:
         interruption.cancel.set()
         for signal_ in handlers:
             signal.signal(signal_, signal.SIG_DFL)
-        say("stopping; the best patch so far is kept: salvaged.patch in the run until it is verified")
+        say("stopping; the best patch so far, if there is one, is salvaged.patch in the run until it is verified")
         say("(a second signal ends the process at once)")
 
     handlers = {signal_: signal.signal(signal_, stop) for signal_ in (signal.SIGINT, signal.SIGTERM)}

@@ -86,6 +86,12 @@ Recipe = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options win over it."),
 ]
+EffortName = Annotated[
+    str | None,
+    typer.Option(
+        "--effort", metavar="low|medium|high|max", help="How much to spend on an issue; other options win over it."
+    ),
+]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
 ValueName = Annotated[
     str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="How states are valued.")
@@ -185,6 +191,7 @@ Verbose = Annotated[
 ]
 
 _SETTINGS = {
+    "effort": "effort",
     "recipe": "recipe",
     "test_framework": "measure.framework",
     "search": "search.name",

@@ -30,6 +30,7 @@ def fix(
     test: options.Test = None,
     test_framework: options.TestFramework = None,
     model: options.Models = None,
+    effort: options.EffortName = None,
     recipe: options.Recipe = None,
     sandbox: options.SandboxKind = None,
     image: options.Image = None,

@@ -63,10 +63,13 @@ def _as_json(replayed: Replayed) -> dict[str, Any]:
 
 def as_text(replayed: Replayed) -> str:
     """The replay as text."""
+    from agent.analysis.report.summary import counted
+
     result = replayed.result
     if replayed.difference is None:
-        outcome = f"{result.status}: {result.nodes} states; {result.stop.value}"
+        outcome = f"{result.status}: {counted(result.nodes, 'state')}; {result.stop.value}"
     else:
-        outcome = f"differs: {replayed.difference}" if replayed.difference else f"identical: {result.nodes} states"
+        states = counted(result.nodes, "state")
+        outcome = f"differs: {replayed.difference}" if replayed.difference else f"identical: {states}"
     answers = f"answers  {replayed.reused} of {replayed.calls} recorded ones used, {replayed.missing} missing"
     return f"{outcome}\n{answers}\nrun      {result.run_dir}\n"

@@ -59,12 +59,27 @@ def make(name: str, *, api: Literal["auto", "chat", "responses"] = "auto", **set
     """
     provider, _, model = name.partition("/")
     if not model:
-        raise ConfigError(f"model {name!r}: write PROVIDER/NAME, such as openai/{name}")
+        raise ConfigError(_whose(name))
     deadlines = {key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings}
     settings["deadlines"] = Deadlines(**deadlines)
     if "@" in urlsplit(settings.get("base_url") or "").netloc:
         raise ConfigError("the base URL holds a password, which would be recorded: set the key in the environment")
     return MODELS[_client(provider, model, settings.get("base_url"), api)](name, **settings)
+
+
+PROVIDERS = {"claude": "anthropic", "gemini": "gemini", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai"}
+"""The provider of hosted models, by how their names begin."""
+
+
+def _whose(name: str) -> str:
+    """What to write for a model that was named without its provider."""
+    for beginning, provider in PROVIDERS.items():
+        if name.startswith(beginning):
+            return f"model {name!r}: write {provider}/{name}"
+    return (
+        f"model {name!r}: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5; for a server of your own, "
+        f"openai/{name} with -c model.base_url=URL"
+    )
 
 
 def _client(provider: str, model: str, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> str:

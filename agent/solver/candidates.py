@@ -66,10 +66,10 @@ class CandidatePool:
 
     def _counts(self, node_id: NodeId) -> bool:
         """Whether the line of work that ended there counts as one of those asked for: it was submitted without a
-        change, or with a patch that applies and does not tamper with the tests."""
+        change, or with a patch that applies and does not tamper with the tests, and no critic wants it abandoned."""
         node = self._run.tree[node_id]
         refuted = self._run.verdict(node_id) is not None and self.grade(node) is Grade.NONE
-        return node.submitted and not (refuted and self.patch(node))
+        return node.submitted and not node.evaluation.aborted and not (refuted and self.patch(node))
 
     def unchecked(self) -> Node | None:
         """A state that may end the run and is not verified yet; None: there is no such state."""

@@ -73,6 +73,7 @@ def run(
     part: Slice = "",
     shuffle: Shuffle = False,
     model: options.Models = None,
+    effort: options.EffortName = None,
     recipe: options.Recipe = None,
     search: options.SearchName = None,
     value: options.ValueName = None,

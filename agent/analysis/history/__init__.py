@@ -5,6 +5,6 @@ ignore. A commit is made once, and only while the state is known. The checkout i
 """
 
 from agent.analysis.history.lineage import HISTORY, NODES, History, keep
-from agent.analysis.history.promoting import promote
+from agent.analysis.history.promoting import promote, uncommitted
 
-__all__ = ["HISTORY", "NODES", "History", "keep", "promote"]
+__all__ = ["HISTORY", "NODES", "History", "keep", "promote", "uncommitted"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from agent.analysis.history.lineage import History, base_commit, began, sign
@@ -9,15 +10,17 @@ from agent.errors import RamifyError, UsageError
 from agent.run.commands import require_node
 from agent.run.run import Run
 from agent.run.tree.tree import NodeId
+from agent.untrusted import one_line
 from sandboxes import GitFailed
 from sandboxes.git.foreign import View, locate, opened
 
-__all__ = ["promote"]
+__all__ = ["promote", "uncommitted"]
 
 
-def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -> str:
+def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path, subject: str = "") -> str:
     """Make a branch in the repository at `repo` and return its commit: one commit with the files of the node's state,
-    on top of the one that the run began from. The work tree, the index and the checked out branch do not change.
+    on top of the one that the run began from; `subject` is the first line of its message, by default what was done. The
+    work tree, the index and the checked out branch do not change.
 
     Raises:
         agent.errors.UsageError: there is no such node or repository, the branch exists or has an invalid name, or the
@@ -26,7 +29,7 @@ def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -
     """
     require_node(node, len(run.tree))
     if node in history.missing:
-        raise RamifyError(f"node {node} cannot be promoted: {history.missing[node]}")
+        raise RamifyError(f"state {node} cannot be promoted: {history.missing[node]}")
     base = base_commit(history.git)
     if not base:
         raise UsageError(f"{run.journal.directory} has no commit to put a branch on; take the patch of its best "
@@ -41,7 +44,8 @@ def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -
             )
         _require_free(view, branch, repo)
         state = history.commits[node]
-        message = history.git.run("show", "-s", "--format=%B", state).decode(errors="replace")
+        subject = subject or one_line(run.tree[node].label) or f"State {node} of a search"
+        message = f"{subject}\n\n{_facts(history, state)}"
         commit = sign(history.git, f"{state}^{{tree}}", [base], message, began(history.git) + node)
         try:
             view.git.fetch(history.git, commit)
@@ -49,6 +53,23 @@ def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path) -
         except GitFailed as error:
             raise RamifyError(f"nothing was promoted to {repo}: {error}") from error
     return commit
+
+
+def uncommitted(history: History, node: NodeId) -> list[str]:
+    """The files that were changed or untracked when the run began, and are the same in this state."""
+    base, root, state = base_commit(history.git), history.commits[0], history.commits[node]
+    changed, since = (set(_paths(history, *each)) for each in ((base, root), (root, state)))
+    return sorted(changed - since)
+
+
+def _paths(history: History, old: str, new: str) -> list[str]:
+    listed = history.git.run("diff-tree", "-r", "-z", "--name-only", old, new)
+    return [os.fsdecode(path) for path in listed.split(b"\0") if path]
+
+
+def _facts(history: History, commit: str) -> str:
+    """The trailers of a state's commit."""
+    return history.git.run("show", "-s", "--format=%b", commit).decode(errors="replace")
 
 
 def _require_free(view: View, branch: str, repo: Path) -> None:

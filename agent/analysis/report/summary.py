@@ -67,8 +67,8 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
 def as_text(result: Result, patch_path: Path | None) -> str:
     """The result for people, a fact a line."""
     lines = answer_lines(result)
-    lines.append(f"search   {result.nodes} states in {result.seconds:.0f} s; {result.stop.value}")
-    lines.append(f"spent    {result.usage.measurements} test runs" + cost(result.usage))
+    lines.append(f"search   {counted(result.nodes, 'state')} in {result.seconds:.0f} s; {result.stop.value}")
+    lines.append(f"spent    {counted(result.usage.measurements, 'test run')}" + cost(result.usage))
     lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.tree import Tree as Drawing
 
 from agent.analysis.report.rounds import round_lines
-from agent.analysis.report.summary import cost, tally
+from agent.analysis.report.summary import cost, counted, tally
 from agent.budget import Stop
 from agent.run.run import Run
 from agent.run.tree.tree import Node, NodeId, Tree
@@ -32,7 +32,8 @@ def draw(tree: Tree, goals: Sequence[str] = ()) -> Drawing:
 def facts(run: Run) -> str:
     """The recipe and the usage of the run, the orders of people, and how the last session ended."""
     seconds = f"{run.elapsed_s:.0f} s"
-    spent = f"{len(run.tree)} states, {run.usage.measurements} test runs, {seconds}" + cost(run.usage)
+    runs = counted(run.usage.measurements, "test run")
+    spent = f"{counted(len(run.tree), 'state')}, {runs}, {seconds}{cost(run.usage)}"
     spent = "\n".join([*_recipe(run), spent, *round_lines(run), *_orders(run)])
     if run.ended is None:
         return f"{spent}\nnot ended; if no process works on it, resume it: ramify resume {run.journal.directory}"

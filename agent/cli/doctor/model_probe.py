@@ -43,7 +43,9 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
         try:
             detail = ask(server)
         except urllib.error.HTTPError as error:
-            yield Finding(title, False, f"{error.code}: {error.read()[:200].decode(errors='replace')}", remedy)
+            yield Finding(title, False, _refusal(error), remedy)
+            if title == "server":
+                return
         except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
             yield Finding(title, False, f"{type(error).__name__}: {error}", remedy)
             if title == "server":
@@ -51,6 +53,14 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
         else:
             ok = not detail.startswith("no")
             yield Finding(title, ok, detail, "" if ok else remedy)
+            if title == "server" and not ok:
+                return
+
+
+def _refusal(error: urllib.error.HTTPError) -> str:
+    """The status and what the server says, unless that is a page for a browser."""
+    said = error.read()[:200].decode(errors="replace").strip()
+    return f"{error.code}: {error.reason if said.startswith('<') else said}"
 
 
 @dataclass(frozen=True, slots=True)
