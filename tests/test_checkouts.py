@@ -333,6 +333,7 @@ def test_what_only_looks_like_a_run_and_is_tracked_is_copied(here: Path, provide
     assert inside(provider, checkout, find) == "sample\nsample/blobs\nsample/blobs/x\nsample/journal.jsonl\n"
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_folders_that_are_nested_deeper_than_python_calls_functions_are_named(here: Path, provider: Provider) -> None:
     checkout = plain(here)

@@ -18,7 +18,7 @@ from agent.measure.warm.runner import Start, find_warm
 from agent.measure.warm.trust import LOSSES, Trust
 from sandboxes import TemplateLost
 from tests.measuring import PYTEST, Lab
-from tests.tiers import drawn
+from tests.tiers import examples
 
 pytestmark = pytest.mark.namespace
 
@@ -88,7 +88,7 @@ def test_an_edit_is_seen_wherever_the_session_stopped(lab, measurer, name):
     assert copied.outcome(f"tests/test_values.py::test_{name}") is Outcome.FAILED
 
 
-@settings(max_examples=drawn(10, 3), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10, 3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     edits=st.dictionaries(
         st.sampled_from([*MODULES, "lazy"]),

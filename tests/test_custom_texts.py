@@ -77,6 +77,7 @@ def two_turns() -> list[Reply]:
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 class TestARepositorysConventions:
+    @pytest.mark.slow
     def test_are_in_the_first_message_marked_and_as_their_pages_show_them(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             result = repaired(tmp_path, server, AGENTS=AGENTS, CONTRIBUTING="Sign your work.\n")
@@ -401,6 +402,7 @@ class TestPromptsOfOnesOwn:
             repaired(tmp_path, server, f"prompts={own}", "value=judge", "workers=2", *waves)
         assert systems(server) == {f"You are the {role}." for role in roles}
 
+    @pytest.mark.slow
     def test_are_those_of_the_parts_of_an_issue(self, tmp_path: Path, own: Path, brief: Path) -> None:
         (own / "chat_system.md").write_text("You do a part.")
         (own / "delegate_system.md").write_text("You divide.")

@@ -42,6 +42,7 @@ def test_the_command_and_the_python_stand_before_the_first_result(ramify):
     ]
 
 
+@pytest.mark.slow
 def test_without_a_test_whatever_fails_is_the_goal_and_is_named(ramify):
     said = ramify(WRONG, "fix")
     assert said.returncode == 0, said.stderr
@@ -115,6 +116,7 @@ class TestTheNextStep:
         assert found.startswith("next     ramify apply 2")
         assert ramify(WRONG, *found.split()[2:]).stderr == f"applied to {tmp_path / 'repo'}\n"
 
+    @pytest.mark.slow
     def test_a_patch_that_was_applied_can_be_looked_at(self, ramify, tmp_path):
         assert self.last(ramify(WRONG, "fix", "--apply")) == f"next     git -C {tmp_path / 'repo'} diff"
 
@@ -123,5 +125,6 @@ class TestTheNextStep:
         assert said.startswith("next     ramify resume 2")
         assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
 
+    @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):
         assert "next" not in ramify(WRONG, "fix", "-q").stderr

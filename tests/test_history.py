@@ -120,6 +120,7 @@ class TestTheHistory:
         fsck = subprocess.run(["git", "-C", run / HISTORY, "fsck", "--strict"], capture_output=True, text=True)
         assert (fsck.returncode, [line for line in fsck.stderr.splitlines() if "unborn" not in line]) == (0, [])
 
+    @pytest.mark.slow
     def test_has_in_each_commit_the_files_of_the_state_which_test_as_was_recorded(
         self, run, searched, provider, tmp_path
     ):

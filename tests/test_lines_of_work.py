@@ -434,6 +434,7 @@ def command(tmp_path: Path, namespaces: Path) -> Iterator[Callable[..., Command]
 
 
 class TestTheCommand:
+    @pytest.mark.slow
     def test_applies_what_was_submitted_although_a_test_failed_before_that_has_nothing_to_do_with_it(
         self, command: Callable[..., Command]
     ) -> None:
@@ -443,6 +444,7 @@ class TestTheCommand:
         assert FIX in Path(said.facts["patch_path"]).read_text()
         assert FIX in said.source
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "code", "applied"),
         [(["--apply"], 0, False), (["--apply", "--accept", "declared"], 0, True), (["--strict"], 1, False)],

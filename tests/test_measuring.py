@@ -515,6 +515,7 @@ def test_the_spectrum_holds_the_lines_of_each_test(spectrum):
     assert spectrum.outcomes[GOAL] is Outcome.FAILED
 
 
+@pytest.mark.slow
 def test_a_test_that_loops_for_ever_still_has_its_lines(spectrum):
     assert spectrum.outcomes["tests/test_loop.py::test_loop"] is Outcome.TIMEOUT
     assert spectrum.executed["tests/test_loop.py::test_loop"] == {"calc.py": (13, 14, 15)}

@@ -85,6 +85,7 @@ class TestAReplay:
             assert [a.answer for a in new.asked] == [a.answer for a in old.asked]
             assert [n.report for n in new.tree] == [n.report for n in old.tree]
 
+    @pytest.mark.slow
     def test_with_more_rollouts_uses_what_applies_and_says_what_is_missing(self, recorded, tmp_path):
         change = ("--search", "best_of_n", "-c", "search.n=2", "-c", "rollouts=2")
         done = ramify("replay", recorded, *change, "--out", tmp_path / "new", "--json")

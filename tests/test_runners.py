@@ -276,6 +276,7 @@ def test_a_test_is_ended_as_late_where_others_shall_have_their_turn(name, provid
     assert report.late[f"{project.folder}test_slow.py"] == (3 if project.classes else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_files_that_are_not_wanted_are_not_imported_where_that_can_be(provider, tmp_path):
     marks = "open('imported', 'a').write(__name__)\n"

@@ -165,6 +165,7 @@ def test_a_refusing_provider_ends_the_run_with_the_best_so_far(attempt):
     assert len(run.tree) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "stop"), [({"max_nodes": 3}, Stop.NODES), ({"max_measurements": 4}, Stop.MEASUREMENTS)]
 )
@@ -176,6 +177,7 @@ def test_a_limit_ends_the_search(attempt, limit, stop):
     assert run.usage.measurements <= 4
 
 
+@pytest.mark.slow
 def test_a_search_without_time_left_still_answers(attempt):
     result, _ = attempt(edits(FIX), max_seconds=0.001)
     assert (result.status, result.stop) == ("no_patch", Stop.TIME)
@@ -197,6 +199,7 @@ def test_cancelling_keeps_the_run(attempt):
     assert [n.label for n in run.tree][1:] == [f"edit {n}" for n in range(9)]
 
 
+@pytest.mark.slow
 def test_what_is_cancelled_leaves_the_best_patch_at_once_and_takes_it_away_with_the_answer(attempt, repo, tmp_path):
     """It is there while a policy is still at work, and while the answer is verified."""
     (repo / "means.py").write_text((repo / "means.py").read_text().replace("min(numbers)\n", "min(numbers) + 1\n"))
@@ -368,6 +371,7 @@ def test_a_submitted_patch_that_disables_a_test_is_refused_although_no_test_fail
     assert "test_means.py" in run.note(1, "verdict")["why"]
 
 
+@pytest.mark.slow
 def test_a_dirty_checkout_is_taken_as_it_is(attempt, repo):
     (repo / "means.py").write_text("# edited\n" + (repo / "means.py").read_text())
     result, _ = attempt(edits(FIX))

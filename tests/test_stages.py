@@ -25,6 +25,7 @@ from agent.solver.solve import solve
 from tests.measuring import CONFTEST, Lab
 from tests.policies import edits
 from tests.projects import FIX, means, task
+from tests.tiers import examples
 
 pytestmark = pytest.mark.namespace
 
@@ -162,6 +163,7 @@ def test_what_executed_the_changed_lines_refuses_without_a_run_of_the_rest(lab, 
     assert "tests/test_colours.py::test_mix" not in report.outcomes
 
 
+@pytest.mark.slow
 def test_a_state_is_accepted_by_its_scope_and_a_patch_by_all_tests(lab, choosy):
     state = lab.state({"shapes.py": changed(area=0)})
     report, evaluation, _ = choosy.score(state, lab.path)
@@ -190,7 +192,7 @@ def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
 )
 @example(area=0, others={}, colours=COLOURS, data="2")  # what no executed line tells
 @example(area=0, others={"edge": 1}, colours=COLOURS, data="1")
-@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(2), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_scopes_never_change_the_verdict(lab, choosy, area, others, colours, data):
     state = lab.state({"shapes.py": changed(area=area, **others), "colours.py": colours, "data.txt": data})
     whole = lab.scorer().judge(state, lab.path, before=SuiteReport())
@@ -312,6 +314,7 @@ def test_more_runs_of_the_base_state_find_rarer_flaky_tests(outside):
     assert find_baseline(outside.provider, outside.task, outside.base, runs=3).flaky == (SKY,)
 
 
+@pytest.mark.slow
 def test_the_result_names_what_was_found_to_be_flaky(provider, tmp_path):
     repo = means(tmp_path / "repo")
     (repo / "test_sky.py").write_text(WEATHER["tests/test_sky.py"])

@@ -59,6 +59,7 @@ def attempt(tmp_path, policy):
     return result, tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_mutations_of_an_example_leave_a_state_for_each_node(tmp_path):
     files = {str(p.relative_to(EXAMPLE / "repo")): p.read_text() for p in (EXAMPLE / "repo").rglob("*") if p.is_file()}
     repo = commit(tmp_path / "repo", files)
@@ -123,6 +124,7 @@ def test_a_state_that_a_power_cut_damaged_costs_itself_alone(tmp_path):
             assert FIX in box.read("means.py").decode()
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_had_frozen_is_gone_when_it_goes_on(tmp_path):
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
     command = [sys.executable, "-m", "agent", "solve", "--issue", "x", "--repo", str(repo), "--out", str(run),

@@ -275,6 +275,7 @@ def sweep(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Sweep
 
 
 class TestASweep:
+    @pytest.mark.slow
     def test_tells_passing_failing_endless_and_broken_versions_apart(self, sweep: Sweep) -> None:
         right = "def f():\n    return 1\n"
         texts = [right, right.replace("1", "0"), right.replace("return 1", "while 1: pass"), "def f(:\n", right]

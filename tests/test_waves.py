@@ -155,6 +155,7 @@ def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
     assert {leaf for leaf, _ in run.summaries} == {1, 2, 3}
 
 
+@pytest.mark.slow
 def test_single_edits_that_solve_nothing_leave_later_waves_their_share_of_the_limits(go, half):
     result, run = go(Attempts(*TEXTS), half, rollouts=9, max_nodes=5, waves={"single_edits": True})
     assert [wave.first for wave in run.rounds] == [3]
@@ -168,12 +169,14 @@ def test_single_edits_that_solve_nothing_go_on_to_the_limits_although_a_wave_was
     assert (len(run.rounds), result.stop, result.nodes) == (2, Stop.NODES, 7)
 
 
+@pytest.mark.slow
 def test_a_later_wave_that_does_worse_takes_nothing_away(whole):
     _, result, run = whole
     assert (result.status, result.best_node, result.stop, run.round) == ("improved", 2, Stop.FINISHED, 2)
     assert b"+    if len(numbers) <= 0" in result.patch
 
 
+@pytest.mark.slow
 def test_a_rollout_that_comes_to_a_state_of_an_earlier_wave_is_its_own_and_nothing_is_measured_again(go):
     rewritten = Write("means.py", SOURCE.replace(BUG, OTHERS[0]))
     events = []
@@ -281,12 +284,14 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
     assert story(tmp_path / "run") == story(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_what_there_is_at_a_limit_is_compared_and_not_the_oldest_taken(go):
     result, run = go(Attempts(FIX, SECOND, SECOND, OTHERS[0]), rollouts=4, rounds=1, max_nodes=4)
     assert (result.status, result.best_node, result.stop) == ("solved", 2, Stop.NODES)
     assert [entrant["rollouts"] for entrant in dict(notes(run))[1]["order"]] == [2, 1]
 
 
+@pytest.mark.slow
 def test_a_fifth_of_the_limits_is_kept_for_choosing(go):
     """Of ten requests eight are for rollouts, one each, and two for the votes on the two that solve the task."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-__all__ = ["drawn", "slow_but"]
+__all__ = ["examples", "slow_but"]
 
 
 def slow_but(quick: Sequence[Any], cases: Iterable[Any]) -> list[Any]:
@@ -18,6 +18,6 @@ def slow_but(quick: Sequence[Any], cases: Iterable[Any]) -> list[Any]:
     return [pytest.param(*case, marks=() if case in kept else pytest.mark.slow) for case in every]
 
 
-def drawn(whole: int, quick: int = 1) -> int:
+def examples(whole: int, quick: int = 1) -> int:
     """How many examples of a law are drawn whose every example takes seconds."""
     return quick if hypothesis.settings.get_current_profile_name() == "quick" else whole
