@@ -56,6 +56,7 @@ def test_tests_that_say_nothing_are_refused_with_a_remedy(tmp_path, options, cod
     assert says in last_line(done)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root, to mount a small disk")
 @pytest.mark.parametrize("size", ["300k", "1m"])
 def test_a_full_disk_is_named(tmp_path, size):

@@ -235,6 +235,7 @@ class TestAPersonsInstructions:
         with Run.read(tmp_path / "run") as run:
             assert Turns(run).path(2)[0].prompt[0]["content"] == first
 
+    @pytest.mark.slow
     def test_are_told_where_a_local_test_is_mended_and_where_calls_are_words(self, tmp_path: Path, brief: Path) -> None:
         commit(tmp_path / "repo", PROJECT)
         repair = "<function=submit>\n</function>"
@@ -417,6 +418,7 @@ class TestPromptsOfOnesOwn:
         assert {text.split("\n")[0] for text in systems(server)} <= {"You divide.", "You do a part."}
         assert f"You do a part.\n\n{TOLD}\n\nUse tabs." in systems(server)
 
+    @pytest.mark.slow
     def test_say_how_tools_are_called_in_words_too(self, tmp_path: Path, own: Path) -> None:
         (own / "chat_calls.md").write_text("Call in tags.")
         with ScriptedServer(lambda body: says("<function=submit>\n</function>")) as server:

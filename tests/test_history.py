@@ -138,6 +138,7 @@ class TestTheHistory:
                 assert seen
                 assert [report.outcome(test) for test in seen] == [each.report.outcome(test) for test in seen]
 
+    @pytest.mark.slow
     def test_is_brought_up_to_date_while_the_run_is_searched_and_nothing_is_made_twice(self, run):
         before = refs(run)
         with Run.open(run) as held:

@@ -145,6 +145,7 @@ def attempt(provider: Provider, tmp_path: Path, client: Client) -> Solve:
 
 
 class TestRunningTheTests:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("change", "passes"), [(FIX, True), (BREAKING, False)], ids=["success", "failure"])
     def test_is_followed_by_the_same_conversation_with_no_message_in_between(
         self, attempt: Solve, change: str, passes: bool
@@ -168,6 +169,7 @@ class TestRunningTheTests:
         assert done.seen[-1][2] == ACCEPTED
         assert (done.result.status, len(done.heard)) == ("submitted", 1)
 
+    @pytest.mark.slow
     def test_behind_a_submit_in_one_answer_is_answered_beside_the_review(self, attempt: Solve) -> None:
         done = attempt([says("a", UNSEEN, SUBMIT, TEST), says("b", SUBMIT)])
         _, review, tested = done.told(1)
@@ -177,6 +179,7 @@ class TestRunningTheTests:
         assert done.run.tree[1].report.complete
         assert (done.result.status, len(done.heard)) == ("submitted", 2)
 
+    @pytest.mark.slow
     def test_that_shows_what_the_change_broke_keeps_a_submit_in_the_same_answer_from_counting(
         self, attempt: Solve
     ) -> None:
@@ -186,6 +189,7 @@ class TestRunningTheTests:
         assert "did not succeed" in done.told(1)[-1]
         assert done.result.grade is Grade.BROKEN
 
+    @pytest.mark.slow
     def test_and_a_submit_that_is_accepted_in_one_answer_end_the_work(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", TEST, SUBMIT, looks(1))])
         assert done.seen[-1][1] == ACCEPTED
@@ -244,6 +248,7 @@ class TestASubmit:
         assert (done.result.status, done.result.verified, len(done.heard)) == ("submitted", True, 3)
         assert FIX.encode() in done.result.patch
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "shown",
         [[RIGHT], [UNSEEN, TEST], [UNSEEN, bash("git diff")]],
@@ -300,6 +305,7 @@ class TestASubmit:
 
 
 class TestAnAnswer:
+    @pytest.mark.slow
     def test_may_break_tests_that_assert_the_old_behaviour_where_that_is_declared(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", DECLARED)], OLD_BEHAVIOUR)
         assert (done.result.status, done.result.grade) == ("submitted", Grade.DECLARED)
@@ -307,6 +313,7 @@ class TestAnAnswer:
         assert FIX.encode() in done.result.patch
         assert len(done.heard) == 2
 
+    @pytest.mark.slow
     def test_that_breaks_tests_without_a_word_of_it_is_told_so_and_is_an_improvement_at_most(
         self, attempt: Solve
     ) -> None:
@@ -318,6 +325,7 @@ class TestAnAnswer:
         assert (done.result.broken, done.result.declared) == ((OLD,), {})
         assert FIX.encode() in done.result.patch
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("before", "requests"),
         [([bash("python3 -m pytest -v"), RIGHT], 3), ([RIGHT, TEST], 2), ([RIGHT, bash("python3 -m pytest")], 2)],
@@ -353,6 +361,7 @@ class TestAnAnswer:
 
 
 class TestALineThatEndsWithoutSuccess:
+    @pytest.mark.slow
     def test_is_followed_by_others_that_are_told_of_it_by_its_diff_until_none_is_better(self, attempt: Solve) -> None:
         lines = [[says("a", edit(BUG.replace("0", f"-{n}"))), says(f"try {n}", SUBMIT)] for n in range(1, PATIENCE + 2)]
         done = attempt([reply for line in lines for reply in line], GOAL_FAILS, goals=True)
@@ -393,6 +402,7 @@ class TestALineThatEndsWithoutSuccess:
         assert FIX.encode() in done.result.patch
 
 
+@pytest.mark.slow
 def test_a_state_is_labelled_by_what_differs_and_not_by_the_tool_that_changed_it(attempt: Solve) -> None:
     heredoc = bash(f"cat > means.py <<'EOF'\n{SOURCE.replace(BUG, FIX)}EOF")
     done = attempt([says("Mended.", heredoc, TEST), says("Done.", SUBMIT)])

@@ -286,6 +286,7 @@ def test_a_known_state_is_not_measured_again(lab, measurer):
 # ---- time
 
 
+@pytest.mark.slow
 def test_a_loop_ends_by_its_own_cpu_time_and_nothing_follows(lab, measurer):
     limits = replace(measurer.rules.limits, cpu_s=1.0, wall_s=1000.0, run_s=1000.0, timeouts=1)
     rules = replace(measurer.rules, limits=limits)
@@ -308,6 +309,7 @@ def test_a_loop_that_swallows_everything_ends(lab, measurer):
     assert report.valid
 
 
+@pytest.mark.slow
 def test_sleeping_for_ever_ends_by_the_clock(lab, measurer):
     sleepy = lab.state({"calc.py": CALC.replace("return a - b", "import time; time.sleep(1000)")})
     rules = replace(measurer.rules, limits=replace(measurer.rules.limits, wall_s=1.0))
@@ -346,6 +348,7 @@ def test_a_file_that_sleeps_while_it_is_imported_is_late(provider, tmp_path):
     assert report.late["tests/test_zzz.py"] == 1
 
 
+@pytest.mark.slow
 def test_slow_passing_tests_stretch_the_limits(provider, tmp_path):
     lab = Lab(provider, tmp_path, {"test_slow.py": "import time\n\n\ndef test_slow():\n    time.sleep(0.5)\n"})
     assert lab.measurer().rules.limits.cpu_s > 4.9
@@ -521,6 +524,7 @@ def test_a_test_that_loops_for_ever_still_has_its_lines(spectrum):
     assert spectrum.executed["tests/test_loop.py::test_loop"] == {"calc.py": (13, 14, 15)}
 
 
+@pytest.mark.slow
 def test_a_spectrum_survives_a_journal(spectrum):
     assert Spectrum.from_json(json.loads(json.dumps(spectrum.to_json()))) == spectrum
 

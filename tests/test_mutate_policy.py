@@ -92,6 +92,7 @@ def test_two_bugs_are_repaired_one_after_the_other(tmp_path):
     assert b"+    return all(" in result.patch
 
 
+@pytest.mark.slow
 def test_the_nth_proposal_is_the_same_for_a_policy_that_never_saw_the_others(measured):
     run, position = measured
     in_order = mutating(run)

@@ -108,6 +108,7 @@ class TestASearch:
         assert "It is the last step." in told
         assert "in the same words" in str(model.heard[0][-1]["content"])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("unreadable", [4, 8], ids=["once", "twice"])
     def test_asks_once_more_for_a_step_that_came_to_nothing_readable_and_then_leaves_it_out_by_name(
         self, provider: Provider, tmp_path: Path, unreadable: int

@@ -124,6 +124,7 @@ def begun_with(journal, **changes):
     journal.write_bytes(json.dumps(event).encode() + b"\n" + b"".join(rest))
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_without_a_model_that_a_person_steered_and_ended_replays_the_same(namespaces, tmp_path):
     (tmp_path / "run").mkdir()

@@ -118,8 +118,8 @@ def counted(run: Run, form: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 class TestAKnownGoal:
-    @pytest.mark.slow
     def test_leaves_every_rollout_the_same_first_request(self, goals: Path) -> None:
         asked = json.loads((goals / "asked.json").read_text())
         first = [request["messages"] for request in asked if len(request["messages"]) == 2]

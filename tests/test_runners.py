@@ -330,6 +330,7 @@ def double(a):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize("name", ["manage.py", "sympy"])
 def test_a_value_that_equals_everything_repairs_no_test_of_these_runners(name, provider, tmp_path):

@@ -409,6 +409,7 @@ class TestLargeFiles:
         assert "scratch" in {change.path for change in provider.changes(base, left)}
         assert provider.merge(base, left, base).patch == b""
 
+    @pytest.mark.slow
     def test_one_that_git_ignores_costs_nothing(self, provider: Provider, base: Snapshot) -> None:
         left = self.left_by(provider, base, "for i in $(seq 8); do truncate -s 60M $i.log; done; echo n > new")
         assert b"+++ b/new" in provider.diff(base, left)

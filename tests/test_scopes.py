@@ -110,6 +110,7 @@ def test_the_base_is_asked_once_for_each_file_of_tests(long, scorer):
     assert len(long.learned) == 1
 
 
+@pytest.mark.slow
 def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provider, tmp_path):
     long = Long(provider, tmp_path, (GOAL,))
     scorer = long.scoring()

@@ -81,6 +81,7 @@ def test_a_patch_that_breaks_another_test_is_not_a_solution(attempt):
     assert run.tree[1].report.complete
 
 
+@pytest.mark.slow
 def test_partial_progress_is_an_improvement(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     result, _ = attempt(edits(FIX))
@@ -224,6 +225,7 @@ def test_what_is_cancelled_leaves_the_best_patch_at_once_and_takes_it_away_with_
     assert not left.exists()
 
 
+@pytest.mark.slow
 def test_a_solved_run_is_not_searched_again(attempt):
     first, _ = attempt(edits(FIX))
     events = []
@@ -243,6 +245,7 @@ def test_money_is_an_event_when_it_is_spent(attempt):
     assert order == [Asked, Failed] * 3
 
 
+@pytest.mark.slow
 def test_workers_begin_several_children_of_one_state_at_once(attempt):
     together = threading.Barrier(3)
 
@@ -257,6 +260,7 @@ def test_workers_begin_several_children_of_one_state_at_once(attempt):
     assert len(run.tree) == 7
 
 
+@pytest.mark.slow
 def test_workers_go_on_from_different_states_at_once(attempt):
     """The base state proposes three states that are worth the same, and no more."""
     together, gone_on_from = threading.Barrier(3), []
@@ -325,6 +329,7 @@ def test_workers_do_not_begin_more_lines_of_work_than_are_wanted(attempt):
     assert (result.status, len(run.tree), begun) == ("solved", 2, [0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["", "That is it."], ids=["without a word", "in a conversation"])
 def test_a_submitted_patch_without_a_failing_test_is_kept_when_it_breaks_nothing(attempt, repo, said):
     (repo / "test_means.py").write_text((repo / "test_means.py").read_text().replace("mean([]) == 0.0", "True"))
@@ -355,6 +360,7 @@ def submitted_with(attempt, repo, edit):
     return attempt(Scripted(answer), search=BestOfN(n=1))
 
 
+@pytest.mark.slow
 def test_a_submitted_patch_that_changes_an_existing_test_is_kept_and_marked(attempt, repo):
     result, run = submitted_with(attempt, repo, GONE)
     assert (result.status, result.flagged) == ("submitted", 0)
@@ -364,6 +370,7 @@ def test_a_submitted_patch_that_changes_an_existing_test_is_kept_and_marked(atte
     assert result.final == {"passed": 4, "failed": 0}  # the test was put back
 
 
+@pytest.mark.slow
 def test_a_submitted_patch_that_disables_a_test_is_refused_although_no_test_failed(attempt, repo):
     result, run = submitted_with(attempt, repo, SKIPPED)
     assert (result.status, result.patch, result.flagged) == ("no_patch", b"", 1)

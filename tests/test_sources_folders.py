@@ -160,6 +160,7 @@ def test_a_refactoring_is_stated_at_the_level_that_the_name_asks_for(refactorben
         statements(f"{refactorbench}:lazy")
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_refactoring_is_graded_by_its_checker_whatever_the_repository_says_of_tests(
     refactorbench: Path, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch

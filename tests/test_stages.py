@@ -145,6 +145,7 @@ def test_a_patch_that_breaks_much_is_refused_before_all_tests_ran(lab):
     assert evaluation.parts["harm"] >= 0.2
 
 
+@pytest.mark.slow
 def test_a_goal_that_a_cut_run_did_not_reach_keeps_its_result(provider, tmp_path):
     files = {name.replace("test_area", "test_zone"): text for name, text in FILES.items()}
     lab = Counting(provider, tmp_path, files)
@@ -291,6 +292,7 @@ def seen(outside, repaired):
     return outside.scorer().score(repaired, outside.path)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rains", "solved"), [([0, 1, 0], True), ([0, 1, 1], False)])
 def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outside, repaired, rains, solved):
     outside.provider.rains = list(rains)
@@ -300,6 +302,7 @@ def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outsid
     assert runs == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rains", "solved"), [([1, 0], True), ([1, 1], False), ([0], True)])
 def test_a_patch_is_lost_in_its_verification_by_what_fails_twice_only(outside, repaired, seen, rains, solved):
     outside.provider.rains = list(rains)

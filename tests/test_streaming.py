@@ -63,6 +63,7 @@ def run(namespaces, task, tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_a_directory_with_a_run_of_another_task_is_refused_and_the_difference_named(run, task, tmp_path):
     other = commit(tmp_path / "other", {"means.py": SOURCE, "test_means.py": TESTS})
     with pytest.raises(UsageError, match=r"statement 'mean of nothing', now 'x'.*ramify resume .*another directory"):
@@ -73,6 +74,7 @@ def test_a_directory_with_a_run_of_another_task_is_refused_and_the_difference_na
         solve(dataclasses.replace(task, test_command="make test"), load(overrides=PLAIN), run)
 
 
+@pytest.mark.slow
 def test_a_directory_with_a_run_of_other_settings_is_refused_and_the_difference_named(run, task):
     with pytest.raises(UsageError, match=r"search\.name 'auto', now 'mcts'; seed 0, now 3\."):
         solve(task, load(overrides=["search=mcts", "seed=3", *PLAIN]), run)

@@ -176,6 +176,7 @@ class TestABug:
         assert search(material, recipe, hard[0], tmp_path) == (played.solved, played.tried)
         assert played.tried > 1
 
+    @pytest.mark.slow
     def test_is_kept_and_read_again(self, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path) -> None:
         known = [each for _, each in tried.values()]
         orders.write(tmp_path / "tried.jsonl", known)

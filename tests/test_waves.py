@@ -213,6 +213,7 @@ def test_a_wave_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_
         steer(tmp_path / "run", Order("pin", 0))
 
 
+@pytest.mark.slow
 def test_verifying_what_a_wave_came_to_keeps_to_the_limit_of_measurements_and_one_answer_is_verified_beyond(go):
     """Three states are measured, the base state twice; the one that is verified beyond is that which is delivered."""
     result, run = go(Attempts(FIX, SECOND), rounds=1, max_measurements=4)
@@ -250,6 +251,7 @@ def test_a_limit_in_the_second_wave_ends_it_with_the_best_so_far_and_it_goes_on_
     assert {event.kind for event in events} == {"noted", "ended"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("last", "number"), [("noted", 1), ("summarised", 3)])
 def test_a_run_that_was_cut_off_while_rollouts_were_compared_goes_on_exactly_there(
     go, half, whole, tmp_path, last, number

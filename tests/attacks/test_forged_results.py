@@ -46,6 +46,7 @@ def shapes(provider, tmp_path_factory):
     return Lab(provider, tmp_path_factory.mktemp("shapes"), {**SHAPES, "conftest.py": CONFTEST}, command)
 
 
+@pytest.mark.slow
 def test_an_honest_repair_solves(lab):
     evaluation, _base = lab.judge(lab.state({"calc.py": FIXED}))
     assert evaluation.solved
@@ -157,6 +158,7 @@ def test_honest_tests_of_every_kind_are_believed(shapes, caplog):
     assert "30 of 38 tests that the patch repairs are shown to be able to fail" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_value_that_equals_everything_is_seen_in_tests_of_every_kind(shapes):
     state = shapes.state(
         {"calc.py": SHAPES["calc.py"].replace("return a - b", "from unittest.mock import ANY; return ANY")}
@@ -167,6 +169,7 @@ def test_a_value_that_equals_everything_is_seen_in_tests_of_every_kind(shapes):
         assert kind in evaluation.notes
 
 
+@pytest.mark.slow
 def test_tests_of_unittest_are_run_in_copies_too(provider, tmp_path):
     files = {"calc.py": CALC, "test_calc.py": UNITTESTS}
     lab = Lab(provider, tmp_path, files, f"{sys.executable} -m unittest", framework="unittest")
