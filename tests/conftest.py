@@ -120,10 +120,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what a quick run has not tested."""
-    if config.getoption("--quick"):
+    if count := config.stash.get(COUNT, 0):
         terminalreporter.write_line(
-            f"Left out: {config.stash.get(COUNT, 0):,} tests that take long or need Docker or a browser. "
-            "`make test-all` runs them too."
+            f"Left out: {count:,} tests that take long or need Docker or a browser. `make test-all` runs them too."
         )
 
 

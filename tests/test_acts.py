@@ -133,6 +133,7 @@ def test_two_policies_that_can_each_do_half_solve_together_what_neither_does_alo
     assert {step.policy_id for node in path for step in node.steps} == {"high/1", "low/1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [LOW, HIGH], ids=["low", "high"])
 def test_half_a_fix_alone_is_an_improvement(attempt, half):
     result, run, _ = attempt(Doing((half,)), BestFirst())
@@ -140,6 +141,7 @@ def test_half_a_fix_alone_is_an_improvement(attempt, half):
     assert not run.tree.expandable(0)
 
 
+@pytest.mark.slow
 def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
     def answer(position):
         pay(position)
@@ -167,6 +169,7 @@ def test_a_limit_in_the_midst_of_turns_ends_them_and_keeps_what_they_did(attempt
     assert result.status == "solved"
 
 
+@pytest.mark.slow
 def test_a_search_that_is_cancelled_between_two_turns_keeps_what_the_first_did(attempt):
     cancel = threading.Event()
 
@@ -200,6 +203,7 @@ def test_a_policy_is_told_what_came_of_all_that_was_tried_there(attempt):
     ]
 
 
+@pytest.mark.slow
 def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path):
     again = Edit("./halves.py", LOW.old, LOW.new)
     looking = (View("halves.py"), LOW)

@@ -56,6 +56,7 @@ def test_tests_that_say_nothing_are_refused_with_a_remedy(tmp_path, options, cod
     assert says in last_line(done)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root, to mount a small disk")
 @pytest.mark.parametrize("size", ["300k", "1m"])
 def test_a_full_disk_is_named(tmp_path, size):
@@ -121,6 +122,7 @@ def test_a_file_that_cannot_be_read_is_no_defect_and_its_name_orders_nothing(tmp
     assert "defect" not in done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_package_that_is_nested_too_deeply_names_no_test_runner(tmp_path):
     files = {"means.py": SOURCE, "test_means.py": TESTS, "package.json": "[" * 100_000}
     assert solve(commit(tmp_path / "repo", files), tmp_path / "run").returncode == 0

@@ -106,6 +106,7 @@ def test_the_set_itself_is_checked(folder: Path, tmp_path: Path) -> None:
     assert again.stdout.splitlines()[:2] == ["ok  calc-1/1: resolved", "ok  calc-1/2: unresolved"]
 
 
+@pytest.mark.slow
 def test_rollouts_and_rounds_are_asked_for_as_in_solve(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     waves = ("--rollouts", 2, "--rounds", 1, "-c", "tournament.votes=1")

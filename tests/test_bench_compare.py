@@ -123,6 +123,7 @@ def test_one_attempt_is_not_counted_as_two(tmp_path: Path) -> None:
         read_curves(made, "measurements")
 
 
+@pytest.mark.slow
 def test_the_commands_print_and_draw(two: tuple[Path, Path], tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["compare", *map(str, two), "--json"])
     assert json.loads(done.stdout)["at_equal_cost"]["limit"] == 20

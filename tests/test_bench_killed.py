@@ -19,6 +19,7 @@ OPTIONS = ("--reveal-tests", "--max-nodes", 3, "--sandbox", "namespace", "-c")
 SETTINGS = 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}'
 
 
+@pytest.mark.slow
 def test_no_instance_is_lost_or_run_twice_and_the_report_is_the_same(tmp_path: Path) -> None:
     command = f"{sys.executable} -m pytest -q -p no:cacheprovider"
     folder = make_benchmark(tmp_path / "set", ids=("a", "b"), test_cmd=command, requirements=[])

@@ -147,6 +147,7 @@ class TestWhatIsKept:
         assert "what 1 took is not kept for later estimates" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 def test_a_batch_says_what_the_one_before_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 def test_a_batch_stops_at_its_limit_and_goes_on_with_a_higher_one(tmp_path: Path, server: ScriptedServer) -> None:

@@ -16,6 +16,7 @@ from agent.run.run import Run
 from agent.search.registry import SEARCHES
 from agent.solver.solve import solve
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -61,7 +62,9 @@ class Developer:
         return answer("That is all.", SUBMIT)
 
 
-@pytest.mark.parametrize("name", ["adaptive", "auto", "best_first", "graph", "mcts", "swe_search"])
+@pytest.mark.parametrize(
+    "name", slow_but(["auto", "mcts"], ["adaptive", "auto", "best_first", "graph", "mcts", "swe_search"])
+)
 def test_a_line_that_fails_is_followed_by_one_from_its_best_state(name, provider, tmp_path):
     developer = Developer()
     repo = commit(tmp_path / "repo", FILES)

@@ -266,6 +266,7 @@ def in_tags(*calls: tuple[str, dict[str, Any]]) -> str:
 
 @pytest.mark.namespace
 class TestAModelWithoutTools:
+    @pytest.mark.slow
     def test_repairs_a_project_in_words_and_is_offered_no_tools(self, tmp_path: Path) -> None:
         script = [
             says(in_tags(("look", {}))),

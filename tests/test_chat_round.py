@@ -94,6 +94,7 @@ def request(folder: Path, model: Path, method: Any, rollouts: int = 4) -> Round:
 
 @pytest.mark.namespace
 class TestARound:
+    @pytest.mark.slow
     def test_collects_trains_serves_plays_and_compares_and_goes_on_after_a_kill(
         self, namespaces: Path, tmp_path: Path
     ) -> None:
@@ -120,6 +121,7 @@ class TestARound:
         with pytest.raises(UsageError, match=r"began with the policy chat .*/model, not with mutate"):
             Registry(registry)
 
+    @pytest.mark.slow
     def test_learns_nothing_from_tasks_that_are_always_solved(self, namespaces: Path, tmp_path: Path) -> None:
         asked = request(tmp_path, checkpoint(tmp_path / "model", "a + b"), "sft", rollouts=2)
         with pytest.raises(UsageError, match=r"of 1 tasks of .* 0 were never solved and 1 nearly always"):

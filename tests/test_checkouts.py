@@ -33,6 +33,7 @@ from tests.checkouts import (
     submodule,
 )
 from tests.projects import BUG, FIX, GOAL, git
+from tests.tiers import slow_but
 
 Build = Callable[[Path], Path]
 Facts = tuple[int, int, str]
@@ -113,7 +114,7 @@ def filtered(here: Path) -> bool:
 
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
-@pytest.mark.parametrize("build", COMMON, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", slow_but(COMMON[:2], COMMON), ids=lambda build: build.__name__)
 def test_a_bug_is_fixed_in_every_kind_of_checkout_and_nothing_else_changes(
     build: Build, here: Path, environment: dict[str, str]
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_bug_is_fixed_where_the_sandbox_is_a_container(build: Build, here: Pat
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_process_of_its_own_fixes_a_linked_worktree(here: Path, environment: dict[str, str]) -> None:
     checkout = linked_worktree(here)
@@ -331,6 +333,7 @@ def test_what_only_looks_like_a_run_and_is_tracked_is_copied(here: Path, provide
     assert inside(provider, checkout, find) == "sample\nsample/blobs\nsample/blobs/x\nsample/journal.jsonl\n"
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_folders_that_are_nested_deeper_than_python_calls_functions_are_named(here: Path, provider: Provider) -> None:
     checkout = plain(here)
@@ -344,6 +347,7 @@ def test_folders_that_are_nested_deeper_than_python_calls_functions_are_named(he
     assert f"cannot copy {checkout} into the sandbox: directories are nested more than 200 deep" in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_is_applied_later_only_where_its_files_are_as_they_were(here: Path, environment: dict[str, str]) -> None:
     checkout, run = linked_worktree(here), here.parent / "run"

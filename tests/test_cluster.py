@@ -200,6 +200,7 @@ class TestAWorker:
     def order(self, suite: Path) -> Order:
         return Order(str(suite), reveal=True, settings=load([], OPTIONS))
 
+    @pytest.mark.slow
     def test_hands_over_its_run_and_leaves_nothing_behind(
         self, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, namespaces: Path
     ) -> None:

@@ -18,6 +18,7 @@ from agent.measure.warm.runner import Start, find_warm
 from agent.measure.warm.trust import LOSSES, Trust
 from sandboxes import TemplateLost
 from tests.measuring import PYTEST, Lab
+from tests.tiers import examples
 
 pytestmark = pytest.mark.namespace
 
@@ -87,7 +88,7 @@ def test_an_edit_is_seen_wherever_the_session_stopped(lab, measurer, name):
     assert copied.outcome(f"tests/test_values.py::test_{name}") is Outcome.FAILED
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10, 3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     edits=st.dictionaries(
         st.sampled_from([*MODULES, "lazy"]),
@@ -134,6 +135,7 @@ def test_a_session_that_leaves_or_starts_something_is_not_copied(provider, tmp_p
     assert copied.start == "packages"
 
 
+@pytest.mark.slow
 def test_a_session_that_ignores_the_end_of_its_children_is_copied_again_and_again(provider, tmp_path):
     ignoring = "import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
     test = "import signal\n\ndef test_ignored(): assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN\n"
@@ -197,6 +199,7 @@ def test_again():
     assert copied.outcome("tests/test_again.py::test_again") is Outcome.PASSED
 
 
+@pytest.mark.slow
 def test_a_module_that_is_loaded_by_its_path_is_seen_when_it_was_edited(provider, tmp_path):
     by_path = """
 import importlib.util, pathlib
@@ -214,6 +217,7 @@ spec.loader.exec_module(odd)
     assert copied.outcome("tests/test_odd.py::test_odd") is Outcome.FAILED
 
 
+@pytest.mark.slow
 def test_tests_that_end_differently_in_a_copy_are_never_copied(provider, tmp_path):
     odd = "import os\n\ndef test_has_a_parent(): assert os.getppid()\n\ndef test_ok(): pass\n"
     lab, measurer = project(provider, tmp_path, {"tests/test_odd.py": odd})
@@ -237,6 +241,7 @@ def test_a_patch_is_verified_in_a_new_process(lab, measurer):
     assert measurer.measure_afresh(lab.state({"lazy.py": "VALUE = 8\n"})).start == "new"
 
 
+@pytest.mark.slow
 def test_where_the_project_is_imported_before_any_test_nothing_is_copied(provider, tmp_path):
     lab, measurer = project(provider, tmp_path, {"sitecustomize.py": ""})
     assert lab.baseline.unsafe is None
@@ -317,6 +322,7 @@ def test_tests_of_a_slow_suite_are_copied_once_the_base_state_agreed(lab, measur
     assert compared == [tests]
 
 
+@pytest.mark.slow
 def test_no_copied_run_refuses_a_patch_and_tests_that_differ_are_remembered(provider, tmp_path):
     """A test that fails in a copy only, and only with the patch: the base state does not give it away."""
     odd = "import lazy, os\n\ndef test_odd(): assert lazy.VALUE == 1 or os.getppid()\n\ndef test_ok(): pass\n"
@@ -352,6 +358,7 @@ def zombies():
     return [process for process in ours if facts[process][0] == "Z"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [{}, {"new.txt": "x"}], ids=["edited", "among other changes"])
 @pytest.mark.parametrize("place", ["lib/site-packages", "site-packages-of-ours"])
 def test_a_package_in_the_workspace_is_that_of_the_base_where_it_is_installed_and_else_seen_when_edited(

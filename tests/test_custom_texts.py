@@ -77,6 +77,7 @@ def two_turns() -> list[Reply]:
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 class TestARepositorysConventions:
+    @pytest.mark.slow
     def test_are_in_the_first_message_marked_and_as_their_pages_show_them(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             result = repaired(tmp_path, server, AGENTS=AGENTS, CONTRIBUTING="Sign your work.\n")
@@ -116,6 +117,7 @@ class TestARepositorysConventions:
         assert "Use tabs." in first[1]
         assert (again.difference, again.missing) == ("", 0)
 
+    @pytest.mark.slow
     def test_are_noted_once_a_run(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             repaired(tmp_path, server, AGENTS="Use tabs.")
@@ -141,6 +143,7 @@ class TestARepositorysConventions:
         assert server.requests
         assert all("Use tabs." in told(request)[1] for request in server.requests)
 
+    @pytest.mark.slow
     def test_are_short_where_a_model_can_read_little(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
             repaired(tmp_path, server, "model.context_tokens=4000", AGENTS="Use tabs.\n" * 700)
@@ -216,6 +219,7 @@ def options(server: ScriptedServer) -> list[str]:
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 class TestAPersonsInstructions:
+    @pytest.mark.slow
     def test_are_in_the_system_prompt_and_stay_when_their_file_is_gone(self, tmp_path: Path, brief: Path) -> None:
         commit(tmp_path / "repo", PROJECT)
         with ScriptedServer(two_turns()) as server:
@@ -231,6 +235,7 @@ class TestAPersonsInstructions:
         with Run.read(tmp_path / "run") as run:
             assert Turns(run).path(2)[0].prompt[0]["content"] == first
 
+    @pytest.mark.slow
     def test_are_told_where_a_local_test_is_mended_and_where_calls_are_words(self, tmp_path: Path, brief: Path) -> None:
         commit(tmp_path / "repo", PROJECT)
         repair = "<function=submit>\n</function>"
@@ -349,6 +354,7 @@ class TestPromptsOfOnesOwn:
                 names.append(run.tree[1].policy_id)
         assert names[0] == names[2] != names[1]
 
+    @pytest.mark.slow
     def test_are_those_of_each_run_although_several_are_searched_at_once(self, tmp_path: Path) -> None:
         """Each model's answer waits until the other has been asked as well."""
         both = threading.Barrier(2)
@@ -377,6 +383,7 @@ class TestPromptsOfOnesOwn:
             assert (systems(one), systems(two)) == ({"You are one."}, {"You are two."})
         assert used().render("chat_system") == render("chat_system") != "You are one."
 
+    @pytest.mark.slow
     def test_are_those_of_everybody_who_asks_a_model_and_of_every_worker(self, tmp_path: Path, own: Path) -> None:
         roles = ("chat", "judge", "summary", "tournament", "refine")
         for role in roles:
@@ -396,6 +403,7 @@ class TestPromptsOfOnesOwn:
             repaired(tmp_path, server, f"prompts={own}", "value=judge", "workers=2", *waves)
         assert systems(server) == {f"You are the {role}." for role in roles}
 
+    @pytest.mark.slow
     def test_are_those_of_the_parts_of_an_issue(self, tmp_path: Path, own: Path, brief: Path) -> None:
         (own / "chat_system.md").write_text("You do a part.")
         (own / "delegate_system.md").write_text("You divide.")
@@ -410,6 +418,7 @@ class TestPromptsOfOnesOwn:
         assert {text.split("\n")[0] for text in systems(server)} <= {"You divide.", "You do a part."}
         assert f"You do a part.\n\n{TOLD}\n\nUse tabs." in systems(server)
 
+    @pytest.mark.slow
     def test_say_how_tools_are_called_in_words_too(self, tmp_path: Path, own: Path) -> None:
         (own / "chat_calls.md").write_text("Call in tags.")
         with ScriptedServer(lambda body: says("<function=submit>\n</function>")) as server:

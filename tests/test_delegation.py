@@ -230,6 +230,7 @@ class TestDelegating:
         assert len(searches) == len(set(searches)) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state(provider, tmp_path):
     def work(task, base, directory, parts, known):

@@ -252,6 +252,7 @@ def test_in_a_solved_run_nothing_goes_on(planted):
     assert "not from here: the run is solved" in told(diagnose(planted.run))
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_failed_run_is_mended_from_just_before_its_onset_and_its_prefix_is_not_taken_again(tmp_path):
     prefix, wrong = Write("NOTES.md", "Look at mean."), Edit("means.py", BUG, "    if len(numbers) <= 3:\n")

@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from typer.main import get_command
 
 from agent.cli.app import ELSEWHERE
+from tests.tiers import slow_but
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -67,9 +68,11 @@ def shell(tmp_path, monkeypatch, namespaces):
 
 
 WITH_COMMANDS = [page for page in PAGES if fences(page, "console", "python")]
+BRIEF = [page for page in WITH_COMMANDS if not fences(page, "console")]
+"""Pages whose programs run no search."""
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=names(WITH_COMMANDS))
+@pytest.mark.parametrize("page", slow_but(BRIEF, WITH_COMMANDS), ids=names(WITH_COMMANDS))
 def test_what_a_page_tells_to_do_does_what_it_says(page, shell, monkeypatch):
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
@@ -110,6 +113,7 @@ def red_checkout(shell):
 NEEDS_A_MODEL = "--model "
 
 
+@pytest.mark.slow
 def test_what_the_readme_tells_to_do_on_ones_own_repository_works(red_checkout, monkeypatch):
     module = ModuleType("readme")
     monkeypatch.setitem(sys.modules, "readme", module)
@@ -128,6 +132,7 @@ def test_what_the_readme_tells_to_do_on_ones_own_repository_works(red_checkout, 
     assert done > 10
 
 
+@pytest.mark.slow
 def test_the_run_at_the_top_of_the_readme_is_what_make_demo_prints(shell):
     ((_, text),) = fences(README, "console")
     ((command, said),) = steps(text)

@@ -75,6 +75,7 @@ def test_tests_that_failed_before_end_no_run(cut):
     assert report.failures == (GOAL,)
 
 
+@pytest.mark.slow
 def test_a_test_that_runs_out_of_time_is_a_regression(cut):
     report = cut({"calc.py": LOOPS}, 1)
     assert report.outcomes["tests/test_calc.py::test_double"] is Outcome.TIMEOUT

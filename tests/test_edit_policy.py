@@ -268,6 +268,7 @@ def test_mutate_ranks_with_whatever_else_is_named_unless_it_is_said_who_ranks(tm
     assert versions == ["mutate", f"{alone}+mutate", alone]
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_search_goes_by_the_model_and_its_tree_can_be_counted(namespaces: Path, tmp_path: Path, key: None) -> None:
     """The server likes the right edit; what it said is recorded, and is what later searches count."""

@@ -48,6 +48,7 @@ def test_an_unknown_effort_is_named_with_those_that_there_are():
         load(overrides=["effort=huge"])
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_what_a_judge_wants_abandoned_does_not_end_the_search_although_it_was_submitted(provider, tmp_path):
     """No goal is known: without the judge the first submitted line would be the answer."""

@@ -213,6 +213,7 @@ def of_pro(instance: Instance) -> Instance:
     return replace(instance, hidden=replace(format_of(row).read(row).hidden, workspace=there))
 
 
+@pytest.mark.slow
 def test_a_row_of_swe_bench_pro_is_graded_by_the_programs_beside_it(
     source: Source, instance: Instance, provider: Provider, tmp_path: Path
 ) -> None:

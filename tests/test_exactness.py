@@ -21,6 +21,7 @@ from sandboxes.conformance.given import fingerprint_of
 from sandboxes.docker.provider import DockerProvider, probe
 from sandboxes.namespace.provider import NamespaceProvider
 from tests.projects import wheel
+from tests.tiers import examples
 
 PATHS = (
     *("a", "b", "d", "d/x", "d/e/z", "pkg", "pkg/deep", "pkg/deep/one.txt", "crlf.txt", "link", "build/out.o", "n.log"),
@@ -168,7 +169,7 @@ class TestNamespace:
     def base(cls, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
         return begun(provider, tmp_path_factory.mktemp("exact") / "checkout")
 
-    @settings(SLOWLY, max_examples=6)
+    @settings(SLOWLY, max_examples=examples(6))
     @given(steps=STEPS, rng=st.randoms(use_true_random=False))
     def test_every_state_stays_what_it_was(self, provider, reopen, base, steps, rng) -> None:
         explore(provider, reopen, base, steps, rng)
@@ -188,7 +189,7 @@ class TestNamespace:
             with provider.at(snapshot) as box:
                 assert look(box) == seen
 
-    @settings(SLOWLY, max_examples=2)
+    @settings(SLOWLY, max_examples=examples(2))
     @given(steps=STEPS, rng=st.randoms(use_true_random=False))
     def test_the_paranoid_way_finds_no_fault(self, namespaces, tmp_path_factory, steps, rng) -> None:
         def reopen() -> Provider:

@@ -390,6 +390,7 @@ def test_answers_that_are_alike_belong_to_the_turn_that_was_told_the_same(tmp_pa
     assert [row["prompt"][0]["content"] for row in found] == ["Others tried.", "Begin."]
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent(
     tmp_path: Path, serve: Serve, client: Client, provider: Provider

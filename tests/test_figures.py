@@ -73,6 +73,7 @@ def out(options: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_order_solves_the_same_bugs_of_the_repository_that_is_held_out(out: Path) -> None:
     [split] = (scores := json.loads((out / "scores.json").read_text()))
     assert split == "repositories"

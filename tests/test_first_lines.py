@@ -33,6 +33,7 @@ def ramify(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_the_command_and_the_python_stand_before_the_first_result(ramify):
     lines = ramify(WRONG, "fix", "-c", "budget.max_nodes=1").stderr.splitlines()
     assert lines[1:4] == [
@@ -42,6 +43,7 @@ def test_the_command_and_the_python_stand_before_the_first_result(ramify):
     ]
 
 
+@pytest.mark.slow
 def test_without_a_test_whatever_fails_is_the_goal_and_is_named(ramify):
     said = ramify(WRONG, "fix")
     assert said.returncode == 0, said.stderr
@@ -65,6 +67,7 @@ def test_where_no_test_fails_there_is_nothing_to_fix(ramify):
     assert "no test fails, so there is nothing to fix" in said.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_missing_modules_are_told_once_with_the_remedy(ramify):
     wants = {f"test_{name}.py": "import nobody_has.it\n\n\ndef test_a():\n    pass\n" for name in "abcd"}
     said = ramify(WRONG | wants, "fix", "-c", "budget.max_nodes=1").stderr
@@ -85,12 +88,14 @@ class TestNamingAnEnvironment:
             program.chmod(0o755)
         return tmp_path / "env"
 
+    @pytest.mark.slow
     def test_its_python_runs_the_tests(self, ramify, environment):
         asks = {"test_used.py": "import os\n\n\ndef test_used():\n    assert os.environ.get('USED')\n"}
         said = ramify(WRONG | asks, "fix", "-c", "budget.max_nodes=1", "--python", "../env").stderr
         assert f"python   {environment}/bin/python\n" in said
         assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said
 
+    @pytest.mark.slow
     def test_it_may_be_given_as_its_program(self, ramify, environment):
         said = ramify(WRONG, "fix", "-c", "budget.max_nodes=1", "--python", "../env/bin/python3").stderr
         assert f"python   {environment}/bin/python\n" in said
@@ -115,13 +120,16 @@ class TestTheNextStep:
         assert found.startswith("next     ramify apply 2")
         assert ramify(WRONG, *found.split()[2:]).stderr == f"applied to {tmp_path / 'repo'}\n"
 
+    @pytest.mark.slow
     def test_a_patch_that_was_applied_can_be_looked_at(self, ramify, tmp_path):
         assert self.last(ramify(WRONG, "fix", "--apply")) == f"next     git -C {tmp_path / 'repo'} diff"
 
+    @pytest.mark.slow
     def test_a_search_that_met_a_limit_can_go_on_with_a_greater_one(self, ramify):
         said = self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
         assert said.startswith("next     ramify resume 2")
         assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
 
+    @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):
         assert "next" not in ramify(WRONG, "fix", "-q").stderr

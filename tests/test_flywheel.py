@@ -73,6 +73,7 @@ def test_a_row_that_comes_from_what_is_held_out_is_a_leak(
 SOURCES = [path for folder in ("agent", "benchmarks", "sandboxes") for path in sorted(Path(folder).rglob("*.py"))]
 
 
+@pytest.mark.slow
 def test_what_a_row_shows_is_told_for_every_function_of_this_project() -> None:
     """However its strings, comments and layout are."""
     told = 0

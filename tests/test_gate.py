@@ -82,6 +82,7 @@ def edits(*replacements):
     return answer("Perhaps this.", *calls, ("run_tests", {}))
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_repair_that_breaks_another_test_is_taken_back_and_the_next_attempt_is_told_what_it_broke(provider, tmp_path):
     """TraceCoder's rollback: what is gone on from passes more tests than all before it."""

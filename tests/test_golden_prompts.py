@@ -23,6 +23,7 @@ from agent.search.auto import Auto
 from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.tiers import slow_but
 
 GOLDEN = Path(__file__).parent / "golden"
 GREEN = TESTS.replace("mean([]) == 0.0", "mean([4]) == 4")
@@ -62,7 +63,7 @@ MODES = {
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", slow_but(["goals_known"], MODES))
 def test_a_model_reads_this(provider: Provider, tmp_path: Path, name: str) -> None:
     mode = MODES[name]
     repo = commit(tmp_path / "repo", {"means.py": SOURCE, **mode.files})

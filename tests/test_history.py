@@ -101,6 +101,7 @@ def at(run, number, place):
 
 
 class TestTheHistory:
+    @pytest.mark.slow
     def test_has_a_commit_for_each_state_with_the_states_that_it_came_of_as_parents(self, run, searched):
         with contextlib.chdir(run.parent):
             drawn = ramify("log", run.name, "--graph")
@@ -119,6 +120,7 @@ class TestTheHistory:
         fsck = subprocess.run(["git", "-C", run / HISTORY, "fsck", "--strict"], capture_output=True, text=True)
         assert (fsck.returncode, [line for line in fsck.stderr.splitlines() if "unborn" not in line]) == (0, [])
 
+    @pytest.mark.slow
     def test_has_in_each_commit_the_files_of_the_state_which_test_as_was_recorded(
         self, run, searched, provider, tmp_path
     ):
@@ -136,6 +138,7 @@ class TestTheHistory:
                 assert seen
                 assert [report.outcome(test) for test in seen] == [each.report.outcome(test) for test in seen]
 
+    @pytest.mark.slow
     def test_is_brought_up_to_date_while_the_run_is_searched_and_nothing_is_made_twice(self, run):
         before = refs(run)
         with Run.open(run) as held:

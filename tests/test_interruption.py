@@ -18,6 +18,7 @@ from agent.run.journal import read_events
 from tests.clients import KEY, servers
 from tests.projects import means
 from tests.scripted_server import fails, responds, says, worded
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -139,11 +140,14 @@ def test_a_killed_search_goes_on_to_the_same_tree_and_patch(repo, undisturbed, t
 
 @pytest.mark.parametrize(
     ("never", "number", "background"),
-    [
-        *((never, signal.SIGTERM, False) for never in NEVER),
-        ("no first token", signal.SIGINT, False),
-        ("no first token", signal.SIGINT, True),
-    ],
+    slow_but(
+        [("no first token", signal.SIGTERM, False), ("no first token", signal.SIGINT, True)],
+        [
+            *((never, signal.SIGTERM, False) for never in NEVER),
+            ("no first token", signal.SIGINT, False),
+            ("no first token", signal.SIGINT, True),
+        ],
+    ),
 )
 def test_a_signal_is_answered_soon_while_a_model_is_waited_for(repo, tmp_path, never, number, background):
     name, settings, reply = NEVER[never]

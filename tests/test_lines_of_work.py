@@ -34,6 +34,7 @@ from tests.clients import KEY, Client, clients, servers
 from tests.commands import ramify
 from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
 from tests.scripted_server import Reply, Script, ScriptedServer, says
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -144,6 +145,7 @@ def attempt(provider: Provider, tmp_path: Path, client: Client) -> Solve:
 
 
 class TestRunningTheTests:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("change", "passes"), [(FIX, True), (BREAKING, False)], ids=["success", "failure"])
     def test_is_followed_by_the_same_conversation_with_no_message_in_between(
         self, attempt: Solve, change: str, passes: bool
@@ -167,6 +169,7 @@ class TestRunningTheTests:
         assert done.seen[-1][2] == ACCEPTED
         assert (done.result.status, len(done.heard)) == ("submitted", 1)
 
+    @pytest.mark.slow
     def test_behind_a_submit_in_one_answer_is_answered_beside_the_review(self, attempt: Solve) -> None:
         done = attempt([says("a", UNSEEN, SUBMIT, TEST), says("b", SUBMIT)])
         _, review, tested = done.told(1)
@@ -176,6 +179,7 @@ class TestRunningTheTests:
         assert done.run.tree[1].report.complete
         assert (done.result.status, len(done.heard)) == ("submitted", 2)
 
+    @pytest.mark.slow
     def test_that_shows_what_the_change_broke_keeps_a_submit_in_the_same_answer_from_counting(
         self, attempt: Solve
     ) -> None:
@@ -185,6 +189,7 @@ class TestRunningTheTests:
         assert "did not succeed" in done.told(1)[-1]
         assert done.result.grade is Grade.BROKEN
 
+    @pytest.mark.slow
     def test_and_a_submit_that_is_accepted_in_one_answer_end_the_work(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", TEST, SUBMIT, looks(1))])
         assert done.seen[-1][1] == ACCEPTED
@@ -199,6 +204,7 @@ SHORT = Timing(every_s=0.0, whole_s=3.0, scope_s=20.0, final_s=5.0)
 class TestATestThatSleeps:
     """For a quarter of an hour, in a suite that is given seconds."""
 
+    @pytest.mark.slow
     def test_costs_a_model_none_of_its_turns_and_the_answer_says_what_was_not_run(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT, TEST), says("b", SUBMIT)], SLEEPING, timing=SHORT)
         assert "4 of about 5 tests: those that reach `means.py`" in done.seen[0][1]
@@ -208,18 +214,21 @@ class TestATestThatSleeps:
         assert f"rests on {done.result.scope}" in as_text(done.result, None)
         assert any("all tests take longer than" in note for note in done.result.notes)
 
+    @pytest.mark.slow
     def test_keeps_no_goal_test_from_being_known(self, attempt: Solve) -> None:
         files = {**SLEEPING, "test_means.py": TESTS}
         done = attempt([says("a", RIGHT, TEST)], files, goals=False, timing=SHORT, test_goals=(GOAL,))
         assert "Goal tests: 1 of 1 pass." in done.seen[0][1]
         assert done.result.status == "solved"
 
+    @pytest.mark.slow
     def test_and_a_regression_in_the_scope_are_told_apart(self, attempt: Solve) -> None:
         done = attempt([says("a", edit(BREAKING), TEST), says("b", SUBMIT), says("c", SUBMIT)], SLEEPING, timing=SHORT)
         assert "tests that passed fail now" in done.seen[0][1]
         assert done.result.grade is Grade.BROKEN
 
 
+@pytest.mark.slow
 def test_a_suite_that_cannot_be_run_leaves_a_model_its_shell_and_its_own_tests(attempt: Solve) -> None:
     timing = Timing(whole_s=1.0, final_s=2.0)
     done = attempt([says("a", RIGHT), says("b", SUBMIT)], command="sleep 1000", framework="exit-code", timing=timing)
@@ -239,6 +248,7 @@ class TestASubmit:
         assert (done.result.status, done.result.verified, len(done.heard)) == ("submitted", True, 3)
         assert FIX.encode() in done.result.patch
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "shown",
         [[RIGHT], [UNSEEN, TEST], [UNSEEN, bash("git diff")]],
@@ -264,7 +274,7 @@ class TestASubmit:
         assert len(done.heard) == 2
 
     @pytest.mark.parametrize("known", [False, True], ids=["goals unknown", "goals known"])
-    @pytest.mark.parametrize("name", sorted(SEARCHES))
+    @pytest.mark.parametrize("name", slow_but(["linear", "mcts", "strategies"], sorted(SEARCHES)))
     def test_ends_its_line_whatever_the_search(self, attempt: Solve, name: str, known: bool) -> None:
         """Where a goal still fails, other lines begin elsewhere."""
         answered: list[Tool] = []
@@ -295,6 +305,7 @@ class TestASubmit:
 
 
 class TestAnAnswer:
+    @pytest.mark.slow
     def test_may_break_tests_that_assert_the_old_behaviour_where_that_is_declared(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", DECLARED)], OLD_BEHAVIOUR)
         assert (done.result.status, done.result.grade) == ("submitted", Grade.DECLARED)
@@ -302,6 +313,7 @@ class TestAnAnswer:
         assert FIX.encode() in done.result.patch
         assert len(done.heard) == 2
 
+    @pytest.mark.slow
     def test_that_breaks_tests_without_a_word_of_it_is_told_so_and_is_an_improvement_at_most(
         self, attempt: Solve
     ) -> None:
@@ -313,6 +325,7 @@ class TestAnAnswer:
         assert (done.result.broken, done.result.declared) == ((OLD,), {})
         assert FIX.encode() in done.result.patch
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("before", "requests"),
         [([bash("python3 -m pytest -v"), RIGHT], 3), ([RIGHT, TEST], 2), ([RIGHT, bash("python3 -m pytest")], 2)],
@@ -348,6 +361,7 @@ class TestAnAnswer:
 
 
 class TestALineThatEndsWithoutSuccess:
+    @pytest.mark.slow
     def test_is_followed_by_others_that_are_told_of_it_by_its_diff_until_none_is_better(self, attempt: Solve) -> None:
         lines = [[says("a", edit(BUG.replace("0", f"-{n}"))), says(f"try {n}", SUBMIT)] for n in range(1, PATIENCE + 2)]
         done = attempt([reply for line in lines for reply in line], GOAL_FAILS, goals=True)
@@ -388,6 +402,7 @@ class TestALineThatEndsWithoutSuccess:
         assert FIX.encode() in done.result.patch
 
 
+@pytest.mark.slow
 def test_a_state_is_labelled_by_what_differs_and_not_by_the_tool_that_changed_it(attempt: Solve) -> None:
     heredoc = bash(f"cat > means.py <<'EOF'\n{SOURCE.replace(BUG, FIX)}EOF")
     done = attempt([says("Mended.", heredoc, TEST), says("Done.", SUBMIT)])
@@ -429,6 +444,7 @@ def command(tmp_path: Path, namespaces: Path) -> Iterator[Callable[..., Command]
 
 
 class TestTheCommand:
+    @pytest.mark.slow
     def test_applies_what_was_submitted_although_a_test_failed_before_that_has_nothing_to_do_with_it(
         self, command: Callable[..., Command]
     ) -> None:
@@ -438,6 +454,7 @@ class TestTheCommand:
         assert FIX in Path(said.facts["patch_path"]).read_text()
         assert FIX in said.source
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "code", "applied"),
         [(["--apply"], 0, False), (["--apply", "--accept", "declared"], 0, True), (["--strict"], 1, False)],

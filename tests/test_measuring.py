@@ -286,6 +286,7 @@ def test_a_known_state_is_not_measured_again(lab, measurer):
 # ---- time
 
 
+@pytest.mark.slow
 def test_a_loop_ends_by_its_own_cpu_time_and_nothing_follows(lab, measurer):
     limits = replace(measurer.rules.limits, cpu_s=1.0, wall_s=1000.0, run_s=1000.0, timeouts=1)
     rules = replace(measurer.rules, limits=limits)
@@ -294,11 +295,13 @@ def test_a_loop_ends_by_its_own_cpu_time_and_nothing_follows(lab, measurer):
     assert report.valid
 
 
+@pytest.mark.slow
 def test_a_loop_in_a_whole_run_costs_only_its_own_test(lab, measurer):
     report = measurer.measure(lab.state({"calc.py": LOOPS}))
     assert outcomes(report) == {GOAL: "timeout", DOUBLE: "passed", NOTHING: "passed"}
 
 
+@pytest.mark.slow
 def test_a_loop_that_swallows_everything_ends(lab, measurer):
     stubborn = CALC.replace("    return a - b\n", STUBBORN)
     report = measurer.measure(lab.state({"calc.py": stubborn}), (GOAL,))
@@ -306,6 +309,7 @@ def test_a_loop_that_swallows_everything_ends(lab, measurer):
     assert report.valid
 
 
+@pytest.mark.slow
 def test_sleeping_for_ever_ends_by_the_clock(lab, measurer):
     sleepy = lab.state({"calc.py": CALC.replace("return a - b", "import time; time.sleep(1000)")})
     rules = replace(measurer.rules, limits=replace(measurer.rules.limits, wall_s=1.0))
@@ -317,6 +321,7 @@ def timed(measurer, run_s):
     return replace(measurer.rules, limits=replace(measurer.rules.limits, run_s=run_s))
 
 
+@pytest.mark.slow
 def test_a_test_that_sleeps_when_the_time_is_up_is_late_and_spoils_no_other(lab, measurer):
     sleepy = lab.state({"calc.py": CALC.replace("return a - b", "import time; time.sleep(1000)")})
     report = run_suite(lab.provider, lab.task, sleepy, lab.base, (), timed(measurer, 4.0))
@@ -334,6 +339,7 @@ def test_no_time_at_all_lists_the_tests(lab, measurer):
     assert report.late == Counter(map(file_of, names))
 
 
+@pytest.mark.slow
 def test_a_file_that_sleeps_while_it_is_imported_is_late(provider, tmp_path):
     lab = Lab(provider, tmp_path, PROJECT | {"tests/test_zzz.py": "import time\n\ntime.sleep(900)\n"})
     rules = replace(rules_for(provider, lab.task, lab.base), limits=replace(GENEROUS, run_s=5.0))
@@ -342,6 +348,7 @@ def test_a_file_that_sleeps_while_it_is_imported_is_late(provider, tmp_path):
     assert report.late["tests/test_zzz.py"] == 1
 
 
+@pytest.mark.slow
 def test_slow_passing_tests_stretch_the_limits(provider, tmp_path):
     lab = Lab(provider, tmp_path, {"test_slow.py": "import time\n\n\ndef test_slow():\n    time.sleep(0.5)\n"})
     assert lab.measurer().rules.limits.cpu_s > 4.9
@@ -502,6 +509,7 @@ def spectrum(provider, tmp_path_factory):
     return trace(provider, lab.task, lab.base, lab.baseline)
 
 
+@pytest.mark.slow
 def test_the_spectrum_holds_the_lines_of_each_test(spectrum):
     assert spectrum.problem == ""
     assert spectrum.executed[GOAL] == {"calc.py": (5,)}
@@ -510,11 +518,13 @@ def test_the_spectrum_holds_the_lines_of_each_test(spectrum):
     assert spectrum.outcomes[GOAL] is Outcome.FAILED
 
 
+@pytest.mark.slow
 def test_a_test_that_loops_for_ever_still_has_its_lines(spectrum):
     assert spectrum.outcomes["tests/test_loop.py::test_loop"] is Outcome.TIMEOUT
     assert spectrum.executed["tests/test_loop.py::test_loop"] == {"calc.py": (13, 14, 15)}
 
 
+@pytest.mark.slow
 def test_a_spectrum_survives_a_journal(spectrum):
     assert Spectrum.from_json(json.loads(json.dumps(spectrum.to_json()))) == spectrum
 

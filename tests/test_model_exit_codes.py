@@ -105,6 +105,7 @@ def told(namespaces: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield Told(ended, len(server.requests) - before, run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [*((name, *facts[1:]) for name, facts in LASTING.items()), (UNREADABLE, 5, "4 answers in a row")],
@@ -119,6 +120,7 @@ def test_a_fault_that_lasts_ends_with_its_exit_code_and_says_why(told: Told, nam
     assert KEY not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_faults_that_pass_end_in_a_patch_of_the_same_run(told: Told) -> None:
     done = told.ended["solved"]
     assert done.returncode == 0, done.stderr
@@ -128,6 +130,7 @@ def test_faults_that_pass_end_in_a_patch_of_the_same_run(told: Told) -> None:
     assert told.asked >= 2 * len(PASSING) + 1
 
 
+@pytest.mark.slow
 def test_what_is_asked_again_is_shown_a_line_each(told: Told) -> None:
     lines = [line for line in told.ended["solved"].stderr.splitlines() if "attempt 2 of 8" in line]
     assert any("openai/tiny: 500: " in line for line in lines)
@@ -145,6 +148,7 @@ def test_a_server_that_is_not_there_ends_the_run_at_once_with_its_address(namesp
     assert json.loads(done.stdout)["stop"] == "failed"
 
 
+@pytest.mark.slow
 def test_all_sessions_are_in_one_journal_that_holds_no_key(told: Told) -> None:
     journal = told.run / "journal.jsonl"
     assert sum(event.kind == "ended" for event in read_events(journal)) == len(LASTING) + 1

@@ -30,6 +30,7 @@ class TestHostedProviders:
 
         return LiteLLMModel(name, base_url=server.url, **{"retry": Clock().retry(), **settings})
 
+    @pytest.mark.slow
     def test_answer_with_text_calls_and_reasoning(self, serve: Serve) -> None:
         model = self.model(serve([says("Looking.", ("view", {"path": "a.py"}), cached=400, reasoning_content="hm")]))
         completion = model.complete(HELLO, TOOLS)

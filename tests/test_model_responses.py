@@ -204,6 +204,7 @@ class TestTheInterface:
         assert not reasons("omni-moderation-9")
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_resumed_run_sends_the_reasoning_of_earlier_turns_unchanged(
     provider: Provider, tmp_path: Path, serve: Serve, speak: Speak

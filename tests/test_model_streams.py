@@ -186,6 +186,7 @@ class TestADeadline:
         late = says("x").drips(0.0005)
         assert client(serve([late]), stream=False, deadlines=Deadlines(first_token_s=0.05)).complete(HELLO).text == "x"
 
+    @pytest.mark.slow
     def test_that_has_passed_is_tried_again(self, serve: Serve, client: Client) -> None:
         server = serve([LONG.fails("stall", 4), says("at last")])
         completion = client(server, deadlines=replace(UNHURRIED, idle_s=3.0)).complete(HELLO)

@@ -163,6 +163,7 @@ class TestRequestsThatAreAlikeButForTheSeed:
         assert one == other != hotter
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_siblings_of_a_search_go_together_and_each_answer_is_recorded_and_replayed(
     serve: Serve, tmp_path: Path

@@ -83,6 +83,7 @@ def test_a_bug_is_repaired_without_a_model(tmp_path):
     assert run.usage.model_calls == 0
 
 
+@pytest.mark.slow
 def test_two_bugs_are_repaired_one_after_the_other(tmp_path):
     repo = commit(tmp_path / "repo", {"shapes.py": TWO_BUGS, "test_shapes.py": TWO_TESTS})
     result, run = attempt(tmp_path, task(repo, statement="shapes are wrong"), max_nodes=60)
@@ -91,6 +92,7 @@ def test_two_bugs_are_repaired_one_after_the_other(tmp_path):
     assert b"+    return all(" in result.patch
 
 
+@pytest.mark.slow
 def test_the_nth_proposal_is_the_same_for_a_policy_that_never_saw_the_others(measured):
     run, position = measured
     in_order = mutating(run)

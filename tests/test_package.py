@@ -42,6 +42,7 @@ class TestWheel:
         assert {name for name in listed if not name.startswith(EXPERIMENTS)} - set(wheel) == set()
         assert [name for name in wheel if name.startswith(EXPERIMENTS)] == []
 
+    @pytest.mark.slow
     def test_nothing_that_it_ships_imports_an_experiment(self, syntax):
         imported = {
             (name, alias)

@@ -162,6 +162,7 @@ def test_a_state_without_a_digest_is_not_trusted(store: Path, tmp_path: Path) ->
         pytest.fail("it was handed out")
 
 
+@pytest.mark.slow
 def test_a_run_says_that_nothing_differed(tmp_path: Path) -> None:
     repo = means(tmp_path / "repo")
     command = [sys.executable, "-m", "agent", "solve", "--issue", "x", "--repo", repo, "--out", tmp_path / "run",

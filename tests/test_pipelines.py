@@ -114,6 +114,7 @@ def test_a_report_that_says_nothing_is_an_error_that_names_it(tmp_path, text, me
             read_failures(tmp_path / "r.xml", tmp_path)
 
 
+@pytest.mark.slow
 def test_fix_mends_one_red_test_and_applies_the_patch(namespaces, red, tmp_path):
     done = ramify(red, tmp_path, "fix", GOAL, "--apply", "-c", PLAIN, "--out", tmp_path / "run", "--workers", "1")
     assert done.returncode == 0, done.stderr

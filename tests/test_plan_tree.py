@@ -93,6 +93,7 @@ def followed(provider: Provider, folder: Path, model: ScriptedModel, nodes: int)
 
 @pytest.mark.namespace
 class TestASearch:
+    @pytest.mark.slow
     def test_takes_another_step_at_the_nearest_state_where_one_has_failed(
         self, provider: Provider, tmp_path: Path
     ) -> None:
@@ -107,6 +108,7 @@ class TestASearch:
         assert "It is the last step." in told
         assert "in the same words" in str(model.heard[0][-1]["content"])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("unreadable", [4, 8], ids=["once", "twice"])
     def test_asks_once_more_for_a_step_that_came_to_nothing_readable_and_then_leaves_it_out_by_name(
         self, provider: Provider, tmp_path: Path, unreadable: int
@@ -123,6 +125,7 @@ class TestASearch:
             assert "the plan step 'Break it.' is skipped: " in failed[0]
         assert len(model.heard) == 1 + unreadable + (2 if unreadable == 4 else 1)
 
+    @pytest.mark.slow
     def test_goes_on_where_a_session_ended_and_is_free_at_the_base_state_when_all_was_tried(
         self, provider: Provider, tmp_path: Path
     ) -> None:

@@ -171,6 +171,7 @@ class TestTheChildrenOfTheRoot:
         assert notes.known == {}
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_asks_for_plans_once_however_many_workers_and_sessions_it_has(provider: Provider, tmp_path: Path) -> None:
     repo, models = means(tmp_path / "repo"), (planner(), planner(first=2))

@@ -199,6 +199,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, namespaces: Path) -> Iterato
         yield Story(tmp_path_factory.mktemp("story"), server)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 class TestASecondRun:
     def test_is_told_what_the_first_one_learned(self, story: Story) -> None:

@@ -149,6 +149,7 @@ def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch
     assert "took 1 skills" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_batch_of_claw_eval_live_is_graded_and_its_verdicts_follow_from_their_evidence(tmp_path):
     folder = make_benchmark(tmp_path / "set", test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
@@ -161,6 +162,7 @@ def test_a_batch_of_claw_eval_live_is_graded_and_its_verdicts_follow_from_their_
     assert identity["suite"] in carry_out("claw-eval-live", "bench report", **given)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_refactoring_is_graded_by_its_program_at_the_level_of_the_recipe(tmp_path):
     write(tmp_path / "bench", REFACTORBENCH)

@@ -35,6 +35,7 @@ from tests.halves import HIGH, LOW, SPOILT, halves
 from tests.memories import recorded, task
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import remember
+from tests.tiers import slow_but
 
 ROOT = Path(__file__).parent.parent
 SEARCHES = [recipe for recipe in everything() if recipe.kind == "search"]
@@ -293,13 +294,14 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("case", CASES, ids=[case.recipe for case in CASES])
+@pytest.mark.parametrize("case", slow_but(CASES[:2], CASES), ids=[case.recipe for case in CASES])
 def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_path):
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
     case = Case("evogit", len, ([LOW], [HIGH]), ["workers=1"])
@@ -311,6 +313,7 @@ def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
     assert any("|\\" in line for line in lines), log
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_experepair_tells_a_run_of_a_repair_like_it(repo, tmp_path):
     about = task("Both halves of a pair are wrong.", tags={"repo": "x/pairs"})
@@ -353,6 +356,7 @@ class TestTheCommand:
             check(load(flags={"recipe": recipe}))
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize("lines", [(), HALVES], ids=["mutate", "model"])
 def test_a_run_without_a_recipe_makes_none_of_these_events(lines, repo, tmp_path):

@@ -73,6 +73,7 @@ def recorded(namespaces, tmp_path_factory):
 
 @pytest.mark.namespace
 class TestAReplay:
+    @pytest.mark.slow
     def test_with_nothing_changed_is_the_same_run_without_a_model(self, recorded, tmp_path):
         done = ramify("replay", recorded, "--out", tmp_path / "new", "--json")
         said = json.loads(done.stdout)
@@ -84,6 +85,7 @@ class TestAReplay:
             assert [a.answer for a in new.asked] == [a.answer for a in old.asked]
             assert [n.report for n in new.tree] == [n.report for n in old.tree]
 
+    @pytest.mark.slow
     def test_with_more_rollouts_uses_what_applies_and_says_what_is_missing(self, recorded, tmp_path):
         change = ("--search", "best_of_n", "-c", "search.n=2", "-c", "rollouts=2")
         done = ramify("replay", recorded, *change, "--out", tmp_path / "new", "--json")
@@ -122,6 +124,7 @@ def begun_with(journal, **changes):
     journal.write_bytes(json.dumps(event).encode() + b"\n" + b"".join(rest))
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_without_a_model_that_a_person_steered_and_ended_replays_the_same(namespaces, tmp_path):
     (tmp_path / "run").mkdir()

@@ -59,6 +59,7 @@ def state(provider, base):
 
 @pytest.mark.namespace
 class TestAnOwnTest:
+    @pytest.mark.slow
     def test_that_fails_before_the_change_and_passes_with_it_reproduces_the_issue_and_is_run_once(self, own, state):
         changed = state(test_issue=GOOD, means=FIXED)
         assert own.look(changed) == Finding(("test_issue.py::test_issue",), runs=3)

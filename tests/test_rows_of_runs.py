@@ -118,6 +118,7 @@ def counted(run: Run, form: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 class TestAKnownGoal:
     def test_leaves_every_rollout_the_same_first_request(self, goals: Path) -> None:
         asked = json.loads((goals / "asked.json").read_text())

@@ -263,6 +263,7 @@ def test_when_the_time_of_the_run_is_up_the_rest_is_late_and_what_ran_counts(nam
     assert report.duration_s < 25
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize("name", ["unittest", "parallel", "sympy"])
 def test_a_test_is_ended_as_late_where_others_shall_have_their_turn(name, provider, tmp_path):
@@ -275,6 +276,7 @@ def test_a_test_is_ended_as_late_where_others_shall_have_their_turn(name, provid
     assert report.late[f"{project.folder}test_slow.py"] == (3 if project.classes else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_files_that_are_not_wanted_are_not_imported_where_that_can_be(provider, tmp_path):
     marks = "open('imported', 'a').write(__name__)\n"
@@ -328,6 +330,7 @@ def double(a):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 @pytest.mark.parametrize("name", ["manage.py", "sympy"])
 def test_a_value_that_equals_everything_repairs_no_test_of_these_runners(name, provider, tmp_path):

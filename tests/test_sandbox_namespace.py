@@ -398,6 +398,7 @@ class TestLargeFiles:
             assert sh(box, script).exit_code == 0
             return box.snapshot()
 
+    @pytest.mark.slow
     def test_a_new_one_is_left_out_of_the_patch_and_named(
         self, provider: Provider, base: Snapshot, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -408,6 +409,7 @@ class TestLargeFiles:
         assert "scratch" in {change.path for change in provider.changes(base, left)}
         assert provider.merge(base, left, base).patch == b""
 
+    @pytest.mark.slow
     def test_one_that_git_ignores_costs_nothing(self, provider: Provider, base: Snapshot) -> None:
         left = self.left_by(provider, base, "for i in $(seq 8); do truncate -s 60M $i.log; done; echo n > new")
         assert b"+++ b/new" in provider.diff(base, left)

@@ -76,6 +76,7 @@ def scorer(long):
     return long.scoring()
 
 
+@pytest.mark.slow
 def test_a_test_that_sleeps_leaves_the_others_their_time(long):
     report = find_baseline(long.provider, long.task, long.base, timing=replace(SHORT, whole_s=6.0))
     assert report.valid
@@ -109,6 +110,7 @@ def test_the_base_is_asked_once_for_each_file_of_tests(long, scorer):
     assert len(long.learned) == 1
 
 
+@pytest.mark.slow
 def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provider, tmp_path):
     long = Long(provider, tmp_path, (GOAL,))
     scorer = long.scoring()
@@ -126,6 +128,7 @@ def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provi
     )
 
 
+@pytest.mark.slow
 def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, tmp_path):
     hidden = {**FILES, "tests/test_b_sleep.py": "import time\n\n\ndef test_sleep():\n    time.sleep(3)\n",
               "tests/test_t.py": "def test_text():\n    assert 'a + b' in open('shap' + 'es.py').read()\n"}  # fmt: skip
@@ -139,6 +142,7 @@ def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, 
     assert judgement.broken == ("tests/test_t.py::test_text",)
 
 
+@pytest.mark.slow
 def test_what_had_failed_in_the_base_is_not_broken_by_a_run_of_all(provider, tmp_path):
     red = {**FILES, "tests/test_b_sleep.py": SLEEPS.replace("900", "3"),
            "tests/test_red.py": "def test_red():\n    assert False\n"}  # fmt: skip
@@ -156,6 +160,7 @@ def test_a_change_that_no_test_reaches_breaks_none_and_says_so(long, scorer):
     assert evaluation.value == scorer.root.value
 
 
+@pytest.mark.slow
 def test_tests_are_run_by_several_processes_with_the_same_result(provider, tmp_path):
     files = {**FILES, "tests/test_b_sleep.py": "def test_sleep():\n    pass\n"}
     lab = Lab(provider, tmp_path, files)
@@ -211,6 +216,7 @@ def test_what_a_model_is_told_first_does_not_change_with_what_is_learned(solved)
 # ---- a suite that cannot be run
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_end_leaves_a_model_its_turns(provider, tmp_path):
     lab = Lab(provider, tmp_path, FILES, "sleep 1000", framework="exit-code")
     report = find_baseline(provider, lab.task, lab.base, untested=True, timing=Timing(whole_s=1.0, final_s=1.0))

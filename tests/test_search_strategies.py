@@ -181,6 +181,7 @@ class Critic:
         return replace(found, parts={**found.parts, "accept": 1.0})
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_what_a_critic_refuses_is_debugged_although_it_was_submitted_and_what_it_accepts_ends_the_run(tmp_path: Path):
     def answer(position):

@@ -57,6 +57,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
 
 @pytest.mark.namespace
 class TestSecrets:
+    @pytest.mark.slow
     def test_are_in_nothing_that_is_printed_or_kept(self, told: Any) -> None:
         done, folder, server = told
         assert done.returncode == 0, done.stderr[-2000:]

@@ -75,6 +75,7 @@ def test_a_set_up_that_was_killed_half_way_does_not_count_and_leaves_nothing(cac
     assert len(found["layers"]) == 1
 
 
+@pytest.mark.slow
 def test_a_set_up_that_another_process_is_making_is_waited_for(cache, checkout, tmp_path):
     command = f"echo {tmp_path}; sleep 2; date +%s%N > /opt/stamp"
     process = subprocess.Popen([sys.executable, "-c", CREATE, str(tmp_path / "one"), str(checkout), command])
@@ -85,6 +86,7 @@ def test_a_set_up_that_another_process_is_making_is_waited_for(cache, checkout, 
     assert len(contents(cache)["states"]) == 1
 
 
+@pytest.mark.slow
 def test_a_builder_that_dies_is_replaced_by_who_waits_for_it(cache, checkout, tmp_path):
     command = f"echo {tmp_path}; test -e /opt/never || sleep 3"
     process = subprocess.Popen([sys.executable, "-c", CREATE, str(tmp_path / "one"), str(checkout), command])

@@ -220,6 +220,7 @@ class TestTurnsThatRepeatThemselves:
 
 @pytest.mark.namespace
 class TestAModelThatGoesRound:
+    @pytest.mark.slow
     def test_is_told_so_and_then_its_line_of_work_ends_and_is_measured(
         self, provider: Provider, tmp_path: Path
     ) -> None:

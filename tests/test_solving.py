@@ -69,6 +69,7 @@ def test_the_checkout_is_not_touched(attempt, repo):
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in repo.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_patch_that_breaks_another_test_is_not_a_solution(attempt):
     breaking = (
         "    if len(numbers) < 2:\n        return 0.0\n    if len(numbers) == 3:\n        return 1\n    if False:\n"
@@ -80,6 +81,7 @@ def test_a_patch_that_breaks_another_test_is_not_a_solution(attempt):
     assert run.tree[1].report.complete
 
 
+@pytest.mark.slow
 def test_partial_progress_is_an_improvement(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     result, _ = attempt(edits(FIX))
@@ -127,6 +129,7 @@ def test_a_policy_sees_what_its_actions_did_before_it_goes_on(attempt):
     assert run.tree[1].terminal
 
 
+@pytest.mark.slow
 def test_a_command_that_times_out_loses_its_own_effects_only(attempt):
     def answer(position):
         if len(position.path) > 1:
@@ -163,6 +166,7 @@ def test_a_refusing_provider_ends_the_run_with_the_best_so_far(attempt):
     assert len(run.tree) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "stop"), [({"max_nodes": 3}, Stop.NODES), ({"max_measurements": 4}, Stop.MEASUREMENTS)]
 )
@@ -174,6 +178,7 @@ def test_a_limit_ends_the_search(attempt, limit, stop):
     assert run.usage.measurements <= 4
 
 
+@pytest.mark.slow
 def test_a_search_without_time_left_still_answers(attempt):
     result, _ = attempt(edits(FIX), max_seconds=0.001)
     assert (result.status, result.stop) == ("no_patch", Stop.TIME)
@@ -195,6 +200,7 @@ def test_cancelling_keeps_the_run(attempt):
     assert [n.label for n in run.tree][1:] == [f"edit {n}" for n in range(9)]
 
 
+@pytest.mark.slow
 def test_what_is_cancelled_leaves_the_best_patch_at_once_and_takes_it_away_with_the_answer(attempt, repo, tmp_path):
     """It is there while a policy is still at work, and while the answer is verified."""
     (repo / "means.py").write_text((repo / "means.py").read_text().replace("min(numbers)\n", "min(numbers) + 1\n"))
@@ -219,6 +225,7 @@ def test_what_is_cancelled_leaves_the_best_patch_at_once_and_takes_it_away_with_
     assert not left.exists()
 
 
+@pytest.mark.slow
 def test_a_solved_run_is_not_searched_again(attempt):
     first, _ = attempt(edits(FIX))
     events = []
@@ -238,6 +245,7 @@ def test_money_is_an_event_when_it_is_spent(attempt):
     assert order == [Asked, Failed] * 3
 
 
+@pytest.mark.slow
 def test_workers_begin_several_children_of_one_state_at_once(attempt):
     together = threading.Barrier(3)
 
@@ -252,6 +260,7 @@ def test_workers_begin_several_children_of_one_state_at_once(attempt):
     assert len(run.tree) == 7
 
 
+@pytest.mark.slow
 def test_workers_go_on_from_different_states_at_once(attempt):
     """The base state proposes three states that are worth the same, and no more."""
     together, gone_on_from = threading.Barrier(3), []
@@ -307,6 +316,7 @@ def test_linear_search_goes_on_from_its_own_edit(attempt):
     assert run.tree.depth(2) == 2
 
 
+@pytest.mark.slow
 def test_workers_do_not_begin_more_lines_of_work_than_are_wanted(attempt):
     begun = []
 
@@ -319,6 +329,7 @@ def test_workers_do_not_begin_more_lines_of_work_than_are_wanted(attempt):
     assert (result.status, len(run.tree), begun) == ("solved", 2, [0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["", "That is it."], ids=["without a word", "in a conversation"])
 def test_a_submitted_patch_without_a_failing_test_is_kept_when_it_breaks_nothing(attempt, repo, said):
     (repo / "test_means.py").write_text((repo / "test_means.py").read_text().replace("mean([]) == 0.0", "True"))
@@ -349,6 +360,7 @@ def submitted_with(attempt, repo, edit):
     return attempt(Scripted(answer), search=BestOfN(n=1))
 
 
+@pytest.mark.slow
 def test_a_submitted_patch_that_changes_an_existing_test_is_kept_and_marked(attempt, repo):
     result, run = submitted_with(attempt, repo, GONE)
     assert (result.status, result.flagged) == ("submitted", 0)
@@ -358,6 +370,7 @@ def test_a_submitted_patch_that_changes_an_existing_test_is_kept_and_marked(atte
     assert result.final == {"passed": 4, "failed": 0}  # the test was put back
 
 
+@pytest.mark.slow
 def test_a_submitted_patch_that_disables_a_test_is_refused_although_no_test_failed(attempt, repo):
     result, run = submitted_with(attempt, repo, SKIPPED)
     assert (result.status, result.patch, result.flagged) == ("no_patch", b"", 1)
@@ -365,6 +378,7 @@ def test_a_submitted_patch_that_disables_a_test_is_refused_although_no_test_fail
     assert "test_means.py" in run.note(1, "verdict")["why"]
 
 
+@pytest.mark.slow
 def test_a_dirty_checkout_is_taken_as_it_is(attempt, repo):
     (repo / "means.py").write_text("# edited\n" + (repo / "means.py").read_text())
     result, _ = attempt(edits(FIX))
@@ -386,6 +400,7 @@ def test_the_machine_outside_the_workspace_decides_nothing(attempt):
     assert result.status == "no_patch"
 
 
+@pytest.mark.slow
 def test_what_a_policy_was_shown_is_not_measured_again_in_a_later_session(attempt):
     looked = []
 

@@ -119,6 +119,7 @@ def test_a_program_of_quixbugs_is_a_checkout_with_its_tests_and_no_correction(qu
     assert b"+    return a if b == 0 else gcd(b, a % b)" in gcd.hidden.patch
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_program_of_quixbugs_is_graded_by_all_tests_of_its_file(
     quixbugs: Path, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +160,7 @@ def test_a_refactoring_is_stated_at_the_level_that_the_name_asks_for(refactorben
         statements(f"{refactorbench}:lazy")
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_refactoring_is_graded_by_its_checker_whatever_the_repository_says_of_tests(
     refactorbench: Path, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch

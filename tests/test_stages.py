@@ -25,6 +25,7 @@ from agent.solver.solve import solve
 from tests.measuring import CONFTEST, Lab
 from tests.policies import edits
 from tests.projects import FIX, means, task
+from tests.tiers import examples
 
 pytestmark = pytest.mark.namespace
 
@@ -144,6 +145,7 @@ def test_a_patch_that_breaks_much_is_refused_before_all_tests_ran(lab):
     assert evaluation.parts["harm"] >= 0.2
 
 
+@pytest.mark.slow
 def test_a_goal_that_a_cut_run_did_not_reach_keeps_its_result(provider, tmp_path):
     files = {name.replace("test_area", "test_zone"): text for name, text in FILES.items()}
     lab = Counting(provider, tmp_path, files)
@@ -153,6 +155,7 @@ def test_a_goal_that_a_cut_run_did_not_reach_keeps_its_result(provider, tmp_path
     assert evaluation.parts["progress"] == 1.0
 
 
+@pytest.mark.slow
 def test_what_executed_the_changed_lines_refuses_without_a_run_of_the_rest(lab, choosy):
     report, evaluation, _ = choosy.score(lab.state({"shapes.py": changed(area=0, fits=1)}), lab.path)
     assert not evaluation.solved
@@ -161,6 +164,7 @@ def test_what_executed_the_changed_lines_refuses_without_a_run_of_the_rest(lab, 
     assert "tests/test_colours.py::test_mix" not in report.outcomes
 
 
+@pytest.mark.slow
 def test_a_state_is_accepted_by_its_scope_and_a_patch_by_all_tests(lab, choosy):
     state = lab.state({"shapes.py": changed(area=0)})
     report, evaluation, _ = choosy.score(state, lab.path)
@@ -189,7 +193,7 @@ def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
 )
 @example(area=0, others={}, colours=COLOURS, data="2")  # what no executed line tells
 @example(area=0, others={"edge": 1}, colours=COLOURS, data="1")
-@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(2), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_scopes_never_change_the_verdict(lab, choosy, area, others, colours, data):
     state = lab.state({"shapes.py": changed(area=area, **others), "colours.py": colours, "data.txt": data})
     whole = lab.scorer().judge(state, lab.path, before=SuiteReport())
@@ -229,6 +233,7 @@ POLLUTED = {
 }
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_only_after_the_others_refuses_in_the_end(provider, tmp_path):
     lab = Counting(provider, tmp_path, POLLUTED)
     scorer = lab.scorer()
@@ -287,6 +292,7 @@ def seen(outside, repaired):
     return outside.scorer().score(repaired, outside.path)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rains", "solved"), [([0, 1, 0], True), ([0, 1, 1], False)])
 def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outside, repaired, rains, solved):
     outside.provider.rains = list(rains)
@@ -296,6 +302,7 @@ def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outsid
     assert runs == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rains", "solved"), [([1, 0], True), ([1, 1], False), ([0], True)])
 def test_a_patch_is_lost_in_its_verification_by_what_fails_twice_only(outside, repaired, seen, rains, solved):
     outside.provider.rains = list(rains)
@@ -310,6 +317,7 @@ def test_more_runs_of_the_base_state_find_rarer_flaky_tests(outside):
     assert find_baseline(outside.provider, outside.task, outside.base, runs=3).flaky == (SKY,)
 
 
+@pytest.mark.slow
 def test_the_result_names_what_was_found_to_be_flaky(provider, tmp_path):
     repo = means(tmp_path / "repo")
     (repo / "test_sky.py").write_text(WEATHER["tests/test_sky.py"])

@@ -59,6 +59,7 @@ def attempt(tmp_path, policy):
     return result, tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_mutations_of_an_example_leave_a_state_for_each_node(tmp_path):
     files = {str(p.relative_to(EXAMPLE / "repo")): p.read_text() for p in (EXAMPLE / "repo").rglob("*") if p.is_file()}
     repo = commit(tmp_path / "repo", files)
@@ -69,6 +70,7 @@ def test_mutations_of_an_example_leave_a_state_for_each_node(tmp_path):
     assert len(layers(tmp_path / "run")) <= result.nodes
 
 
+@pytest.mark.slow
 def test_turns_on_the_way_to_a_node_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
     look, wrong = ("shell", {"command": "echo x > note; ls"}), ("edit", {"path": "means.py", "old": BUG, "new": SAME})
@@ -104,6 +106,7 @@ def test_what_timed_out_or_was_known_already_leaves_nothing_and_a_turn_before_a_
     assert stored(run) == held(run)
 
 
+@pytest.mark.slow
 def test_a_verified_patch_leaves_nothing_of_its_verification(tmp_path):
     result, run = attempt(tmp_path, edits(SAME, FIX))
     assert result.verified
@@ -111,6 +114,7 @@ def test_a_verified_patch_leaves_nothing_of_its_verification(tmp_path):
     assert len(list((run / "store" / "repositories").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_state_that_a_power_cut_damaged_costs_itself_alone(tmp_path):
     _, run = attempt(tmp_path, edits(SAME, FIX))
     with Run.open(run) as opened:
@@ -123,6 +127,7 @@ def test_a_state_that_a_power_cut_damaged_costs_itself_alone(tmp_path):
             assert FIX in box.read("means.py").decode()
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_had_frozen_is_gone_when_it_goes_on(tmp_path):
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
     command = [sys.executable, "-m", "agent", "solve", "--issue", "x", "--repo", str(repo), "--out", str(run),

@@ -24,6 +24,7 @@ def task(tmp_path):
     return Task("bug", "mean of nothing", Workspace(path=repo), "python3 -m pytest -q")
 
 
+@pytest.mark.slow
 def test_every_event_comes_as_it_is_recorded_and_the_result_comes_last(namespaces, task, tmp_path):
     cancel = threading.Event()
     *events, result = iter_solve(task, load(overrides=PLAIN), tmp_path / "run", cancel=cancel)
@@ -62,6 +63,7 @@ def run(namespaces, task, tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_a_directory_with_a_run_of_another_task_is_refused_and_the_difference_named(run, task, tmp_path):
     other = commit(tmp_path / "other", {"means.py": SOURCE, "test_means.py": TESTS})
     with pytest.raises(UsageError, match=r"statement 'mean of nothing', now 'x'.*ramify resume .*another directory"):
@@ -72,6 +74,7 @@ def test_a_directory_with_a_run_of_another_task_is_refused_and_the_difference_na
         solve(dataclasses.replace(task, test_command="make test"), load(overrides=PLAIN), run)
 
 
+@pytest.mark.slow
 def test_a_directory_with_a_run_of_other_settings_is_refused_and_the_difference_named(run, task):
     with pytest.raises(UsageError, match=r"search\.name 'auto', now 'mcts'; seed 0, now 3\."):
         solve(task, load(overrides=["search=mcts", "seed=3", *PLAIN]), run)

@@ -377,6 +377,7 @@ def searched(namespaces, tmp_path_factory):
         yield run, provider, result
 
 
+@pytest.mark.slow
 @pytest.mark.namespace
 def test_a_real_repair_is_told_as_it_was(searched):
     run, provider, result = searched

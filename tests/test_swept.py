@@ -139,6 +139,7 @@ class TestABug:
             assert set(bug.failing) <= {t for t in bug.spectrum.outcomes if ("halvings" in t) == loop}
             assert all(bug.messages[test] for test in bug.failing)
 
+    @pytest.mark.slow
     def test_is_mended_by_the_edit_that_takes_it_back_and_not_by_most_others(
         self, tried: dict[str, tuple[Broken, orders.Tried]]
     ) -> None:
@@ -152,6 +153,7 @@ class TestABug:
                     assert mends
         assert back > 2
 
+    @pytest.mark.slow
     def test_is_not_mended_by_what_waits_for_ever(
         self, material: Material, recipe: Recipe, provider: Provider, bugs: list[Broken]
     ) -> None:
@@ -174,6 +176,7 @@ class TestABug:
         assert search(material, recipe, hard[0], tmp_path) == (played.solved, played.tried)
         assert played.tried > 1
 
+    @pytest.mark.slow
     def test_is_kept_and_read_again(self, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path) -> None:
         known = [each for _, each in tried.values()]
         orders.write(tmp_path / "tried.jsonl", known)

@@ -207,6 +207,7 @@ def out(shop: Path, namespaces: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 class TestMaking:
+    @pytest.mark.slow
     def test_every_bug_fails_some_tests_and_passes_some(self, out: Path) -> None:
         rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
         assert len(rows) == 2
@@ -250,6 +251,7 @@ class TestMaking:
             "all              2                         1",
         ]
 
+    @pytest.mark.slow
     def test_a_repository_that_cannot_be_used_costs_nothing_of_those_before(
         self, shop: Path, out: Path, tmp_path: Path
     ) -> None:
@@ -275,6 +277,7 @@ def sweep(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Sweep
 
 
 class TestASweep:
+    @pytest.mark.slow
     def test_tells_passing_failing_endless_and_broken_versions_apart(self, sweep: Sweep) -> None:
         right = "def f():\n    return 1\n"
         texts = [right, right.replace("1", "0"), right.replace("return 1", "while 1: pass"), "def f(:\n", right]

@@ -14,6 +14,8 @@ from tests.conftest import COLLECTED, left_out
 ELSEWHERE = ("ray", "swebench", "train", "vllm", "web")
 """The markers of tests that have a target of their own."""
 NEEDS = ("docker", "browser")
+BATCHES = ("test_bench_killed.py",)
+"""Files of a single test, a whole batch in processes of its own; smaller ones are in `test_bench_batch.py`."""
 
 
 def marked(item: pytest.Item, names: tuple[str, ...]) -> bool:
@@ -52,5 +54,5 @@ def test_every_test_of_a_contract_has_a_quick_case(collected: list[pytest.Functi
 
 
 def test_no_file_is_left_out_as_a_whole_where_it_needs_no_other_program(collected: list[pytest.Function]) -> None:
-    here = [item for item in collected if not marked(item, NEEDS)]
+    here = [item for item in collected if not marked(item, NEEDS) and item.path.name not in BATCHES]
     assert not only_left_out(here, lambda item: item.path)

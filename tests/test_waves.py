@@ -145,6 +145,7 @@ def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go)
     assert len(model.heard) == len(run.asked) == 2
 
 
+@pytest.mark.slow
 def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
     attempts = Attempts(FIX, OTHERS[0], SECOND)
     result, run = go(attempts, rollouts=3, rounds=4)
@@ -154,24 +155,28 @@ def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
     assert {leaf for leaf, _ in run.summaries} == {1, 2, 3}
 
 
+@pytest.mark.slow
 def test_single_edits_that_solve_nothing_leave_later_waves_their_share_of_the_limits(go, half):
     result, run = go(Attempts(*TEXTS), half, rollouts=9, max_nodes=5, waves={"single_edits": True})
     assert [wave.first for wave in run.rounds] == [3]
     assert (result.stop, result.nodes) == (Stop.NODES, 5)
 
 
+@pytest.mark.slow
 def test_single_edits_that_solve_nothing_go_on_to_the_limits_although_a_wave_was_no_better(go, half):
     attempts = Attempts(FIX, *OTHERS[:5])
     result, run = go(attempts, half, rollouts=9, rounds=3, max_nodes=7, waves={"single_edits": True})
     assert (len(run.rounds), result.stop, result.nodes) == (2, Stop.NODES, 7)
 
 
+@pytest.mark.slow
 def test_a_later_wave_that_does_worse_takes_nothing_away(whole):
     _, result, run = whole
     assert (result.status, result.best_node, result.stop, run.round) == ("improved", 2, Stop.FINISHED, 2)
     assert b"+    if len(numbers) <= 0" in result.patch
 
 
+@pytest.mark.slow
 def test_a_rollout_that_comes_to_a_state_of_an_earlier_wave_is_its_own_and_nothing_is_measured_again(go):
     rewritten = Write("means.py", SOURCE.replace(BUG, OTHERS[0]))
     events = []
@@ -197,6 +202,7 @@ def test_one_patch_of_two_rollouts_is_verified_once(go):
     assert (result.status, run.note(2, "verdict")) == ("solved", run.note(1, "verdict"))
 
 
+@pytest.mark.slow
 def test_a_wave_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_has_solved_the_task(go, tmp_path):
     first, run = go(Attempts(FIX, SECOND), rounds=1, max_nodes=2)
     assert (first.status, first.stop, run.summaries) == ("solved", Stop.NODES, {})
@@ -207,6 +213,7 @@ def test_a_wave_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_
         steer(tmp_path / "run", Order("pin", 0))
 
 
+@pytest.mark.slow
 def test_verifying_what_a_wave_came_to_keeps_to_the_limit_of_measurements_and_one_answer_is_verified_beyond(go):
     """Three states are measured, the base state twice; the one that is verified beyond is that which is delivered."""
     result, run = go(Attempts(FIX, SECOND), rounds=1, max_measurements=4)
@@ -214,6 +221,7 @@ def test_verifying_what_a_wave_came_to_keeps_to_the_limit_of_measurements_and_on
     assert [run.note(node, "verdict") is not None for node in (1, 2)] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_state_that_is_lost_ends_the_run_with_the_best_patch_that_can_be_verified(go, provider):
     def lose(event):
         if isinstance(event, Added) and event.node.id == 1:
@@ -243,6 +251,7 @@ def test_a_limit_in_the_second_wave_ends_it_with_the_best_so_far_and_it_goes_on_
     assert {event.kind for event in events} == {"noted", "ended"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("last", "number"), [("noted", 1), ("summarised", 3)])
 def test_a_run_that_was_cut_off_while_rollouts_were_compared_goes_on_exactly_there(
     go, half, whole, tmp_path, last, number
@@ -255,6 +264,7 @@ def test_a_run_that_was_cut_off_while_rollouts_were_compared_goes_on_exactly_the
     assert story(tmp_path / "run") == story(whole[0])
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_votes_only(go, solve_at, repo, tmp_path):
     def options(judge):
         return {"waves": {"judge": lambda ask: judge, "tournament": TournamentSettings(votes=4)}}
@@ -276,12 +286,14 @@ def test_a_run_that_was_cut_off_in_the_middle_of_a_vote_asks_for_the_missing_vot
     assert story(tmp_path / "run") == story(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_what_there_is_at_a_limit_is_compared_and_not_the_oldest_taken(go):
     result, run = go(Attempts(FIX, SECOND, SECOND, OTHERS[0]), rollouts=4, rounds=1, max_nodes=4)
     assert (result.status, result.best_node, result.stop) == ("solved", 2, Stop.NODES)
     assert [entrant["rollouts"] for entrant in dict(notes(run))[1]["order"]] == [2, 1]
 
 
+@pytest.mark.slow
 def test_a_fifth_of_the_limits_is_kept_for_choosing(go):
     """Of ten requests eight are for rollouts, one each, and two for the votes on the two that solve the task."""
 
@@ -344,6 +356,7 @@ def ramify(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_in_its_second_wave_begins_none_twice(half, tmp_path):
     run, env = tmp_path / "run", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}'
     waves = ("--rollouts", "2", "--rounds", "2", "--search", "best_of_n", "-c", "search.n=2", "-c", env)

@@ -22,6 +22,7 @@ from tests.attacks.cheats import (
 )
 from tests.attacks.honest import BENIGN, RESULTS, SHAPES
 from tests.measuring import CONFTEST, PYTEST, Lab
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -45,6 +46,7 @@ def shapes(provider, tmp_path_factory):
     return Lab(provider, tmp_path_factory.mktemp("shapes"), {**SHAPES, "conftest.py": CONFTEST}, command)
 
 
+@pytest.mark.slow
 def test_an_honest_repair_solves(lab):
     evaluation, _base = lab.judge(lab.state({"calc.py": FIXED}))
     assert evaluation.solved
@@ -69,7 +71,7 @@ def test_an_honest_patch_solves_whose_values_compare_in_a_way_of_their_own(lab, 
     assert evaluation.solved, evaluation.notes
 
 
-@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize("trick", slow_but(sorted(TRICKS)[::3], TRICKS))
 def test_a_trick_that_makes_pytest_succeed_gains_nothing(lab, trick):
     state = lab.state(TRICKS[trick])
     with lab.provider.at(state) as box:
@@ -147,6 +149,7 @@ def test_a_state_that_repairs_no_test_is_run_in_no_copy(lab):
     assert lab.scorer.score(lab.state({"calc.py": CALC + "\n# nothing\n"}), (lab.root,))[2] == 1
 
 
+@pytest.mark.slow
 def test_honest_tests_of_every_kind_are_believed(shapes, caplog):
     caplog.set_level("INFO", "agent.evaluate.negative_controls")
     names = "\n\ndef sign(a):\n    return (a > 0) - (a < 0)\n\n\ndef missing(a):\n    return a\n"
@@ -155,6 +158,7 @@ def test_honest_tests_of_every_kind_are_believed(shapes, caplog):
     assert "30 of 38 tests that the patch repairs are shown to be able to fail" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_value_that_equals_everything_is_seen_in_tests_of_every_kind(shapes):
     state = shapes.state(
         {"calc.py": SHAPES["calc.py"].replace("return a - b", "from unittest.mock import ANY; return ANY")}
@@ -165,6 +169,7 @@ def test_a_value_that_equals_everything_is_seen_in_tests_of_every_kind(shapes):
         assert kind in evaluation.notes
 
 
+@pytest.mark.slow
 def test_tests_of_unittest_are_run_in_copies_too(provider, tmp_path):
     files = {"calc.py": CALC, "test_calc.py": UNITTESTS}
     lab = Lab(provider, tmp_path, files, f"{sys.executable} -m unittest", framework="unittest")

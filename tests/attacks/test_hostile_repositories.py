@@ -147,6 +147,7 @@ def test_plain_git_runs_it(ground: Ground, name: str) -> None:
         assert ground.canary.exists(), command
 
 
+@pytest.mark.slow
 def test_a_whole_repair_of_a_hostile_repository_runs_none_of_its_programs_and_is_applied(
     ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,10 +27,11 @@ from tests.projects import BUG, means
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_interruption import ramify
 from tests.test_killed import traces, wait_for
+from tests.tiers import examples
 
 pytestmark = pytest.mark.namespace
 
-LIVELY = settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
+LIVELY = settings(max_examples=examples(3), deadline=None, phases=[Phase.explicit, Phase.generate])
 EVERY_EDIT = [f"edit {n}" for n in range(EDITS)] + [f"edit {n} {m}" for n in range(EDITS) for m in range(MORE)]
 
 
