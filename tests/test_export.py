@@ -336,11 +336,6 @@ class TestStepValues:
         assert spoken(row["prompt"]) == [("user", "It is broken.")]
         assert spoken(row["completion"]) == [("assistant", "x"), ("tool", "done"), ("assistant", "right")]
 
-    def test_have_the_question_of_the_process_reward_model_about_the_state(self, chat: Run) -> None:
-        (asked,) = rows(chat, "prm")[0]["question"]
-        assert 'edit {"path": "a", "old_str": "x", "new_str": "right"}\n' in asked["content"]
-        assert asked["content"].endswith("Answer with one word: yes or no.")
-
 
 class TestFormats:
     def test_an_unknown_one_is_named_with_those_there_are(self) -> None:

@@ -138,7 +138,6 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
     "judge_question": [{}],
-    "prm_state": [{"issue": "It is wrong.", "actions": "run_tests {}", "passes": 3, "failures": 1}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],

@@ -25,7 +25,6 @@ _HELP: dict[Method, str] = {
     "dpo": "Prefer one answer to another (formats preference, edit-preference).",
     "kto": "Tell right answers from wrong ones (formats kto, edit-kto).",
     "reward": "Learn a reward from preferences (formats preference, edit-preference).",
-    "prm": "Learn how states end, as a value of searches: --value prm (format prm).",
     "grpo": "Follow the policy gradient of recorded trees (format grpo-tree).",
 }
 

@@ -20,7 +20,7 @@ from agent.run.memo import Memo
 from agent.run.rollouts import Plan, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.tree import Node
 from agent.search import Search
 from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
@@ -40,11 +40,8 @@ class Scorer(Protocol):
         """The task, with its goal tests as they are named in the base state's report."""
         ...
 
-    def score(
-        self, snapshot: Snapshot, path: tuple[Node, ...], steps: tuple[Step, ...] = ()
-    ) -> tuple[SuiteReport, Evaluation, int]:
-        """The report of a state to which these steps led from the end of `path`, its evaluation, and how many test runs
-        they took."""
+    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
+        """The report of a state below `path`, its evaluation, and how many test runs they took."""
         ...
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:

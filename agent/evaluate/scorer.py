@@ -34,7 +34,7 @@ from agent.measure.timing import Timing
 from agent.models import Ask
 from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, NodeId, Step
+from agent.run.tree.tree import Node, NodeId
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
@@ -107,17 +107,14 @@ class StagedScorer:
         """Take a node's report from an earlier session as known."""
         self._measurer.remember(node.snapshot, node.report)
 
-    def score(
-        self, snapshot: Snapshot, path: tuple[Node, ...], steps: tuple[Step, ...] = ()
-    ) -> tuple[SuiteReport, Evaluation, int]:
-        """The report of a state to which these steps led from the end of `path`, its evaluation, and how many test runs
-        they took."""
+    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
+        """The report of a state below `path`, its evaluation, and how many test runs they took."""
         trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
             report = self._known(snapshot) or trial.report()
         case = self._case(snapshot, path, report)
         if self._ask is not None:
-            case = replace(case, ask=self._ask(path[-1].id), steps=steps)
+            case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
         runs += own()
         evaluation, more = self._valued(case, finding, snapshot)

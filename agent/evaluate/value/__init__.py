@@ -12,7 +12,7 @@ from agent.run.tree.evaluation import Evaluation
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.models import Ask
-    from agent.run.tree.tree import Node, Step
+    from agent.run.tree.tree import Node
     from agent.task import Task
 
 __all__ = ["EvaluationInput", "Value"]
@@ -28,8 +28,6 @@ class EvaluationInput:
     report: SuiteReport
     patch: Callable[[], bytes] = bytes
     """The state's changes to the base state, as a git patch."""
-    steps: tuple[Step, ...] = ()
-    """The turns that led from the parent to the state; empty for a merge."""
     ask: Ask | None = None
     """Asks a model; None if no model may be asked."""
     memo: Memo = field(default=lambda key, find: find())

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.evaluate.value.prm import state_messages
 from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.learning.export.weaving import whole
-from agent.run.action_log import task_of
 from agent.run.credit import Outcome, outcome, require_outcome, worths
 from agent.run.run import Run
 
@@ -20,8 +18,7 @@ __all__ = ["Prm"]
 @dataclass(frozen=True, slots=True)
 class Prm:
     """One row for each measured state. `prompt` is the prompt of its first answer, `completion` everything from there
-    to the state, tool results included; `question` is what `--value prm` asks about the state, and `value`, in
-    [0, 1], the target.
+    to the state, tool results included; `value`, in [0, 1], is the regression target.
 
     The mean is unbiased only if the policy alone drew the leaves: a search that continues from good states makes more
     leaves there.
@@ -35,16 +32,14 @@ class Prm:
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, below, task = Turns(run), worths(run.tree, outcome(run, self.outcome)), task_of(run)
+        turns, below = Turns(run), worths(run.tree, outcome(run, self.outcome))
         for node in run.tree:
             if taken := turns.of(node.id):
                 worth, visits = below[node.id], run.tree.visits(node.id)
-                steps = [step for passed in run.tree.path(node.id) for step in passed.steps]
                 yield {
                     "prompt": list(taken[0].prompt),
                     "completion": whole(taken),
                     "tools": list(taken[0].tools),
-                    "question": state_messages(task, steps, node.report),
                     "value": worth.value,
                     "leaves": worth.leaves,
                     "solved": worth.solved,

@@ -49,7 +49,7 @@ FORMATS = {
     "preference": Format(Preference, "pairs of siblings with the same prompt (TRL: DPOTrainer, RewardTrainer)"),
     "line-preference": Format(LinePreference, "pairs of whole ways, of which one succeeded (TRL: RewardTrainer)"),
     "kto": Format(Kto, "answers that led to a solved state, and answers that did not (TRL: KTOTrainer)"),
-    "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number (`ramify train prm`)"),
+    "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number"),
     "grpo-tree": Format(GrpoTree, "each step with fork-, trajectory-, tree- and state-relative advantages"),
     "revision": Format(Revision, "a wrong path with the loss off, a reflection that undoes it, the right path"),
     "lookahead": Format(Lookahead, "at a decision, the outcome of each explored branch, then the choice of the best"),

@@ -24,13 +24,12 @@ from agent.learning.managed_process import gone_after, leaving_by_signals
 
 __all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "plan", "require_checkpoint", "train"]
 
-Method = Literal["sft", "dpo", "kto", "reward", "prm", "grpo"]
+Method = Literal["sft", "dpo", "kto", "reward", "grpo"]
 METHODS: Mapping[Method, tuple[str, ...]] = {
     "sft": ("sft", "sft-masked", "retro", "revision", "lookahead", "critique", "plan", "trajectories", "edit"),
     "dpo": ("preference", "edit-preference"),
     "kto": ("kto", "edit-kto"),
     "reward": ("preference", "line-preference", "edit-preference"),
-    "prm": ("prm",),
     "grpo": ("grpo-tree",),
 }
 """The `ramify export` formats that each method accepts."""

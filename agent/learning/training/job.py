@@ -23,11 +23,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 COLUMNS = {"sft": {"messages", "prompt", "completion", "tools"}, "dpo": {"prompt", "chosen", "rejected", "tools"}}
 COLUMNS |= {"kto": {"prompt", "completion", "label", "tools"}, "reward": COLUMNS["dpo"]}
-COLUMNS |= {"prm": {"question", "value", "leaves"}}
 COLUMNS |= {"grpo": {"prompt", "completion", "tools", "advantage", "weight"}}
-"""The columns that each method learns from."""
-MOST_VERDICTS = 4
-"""How many leaves of a state count, so that the first steps of a large tree do not outweigh all others."""
+"""The columns that each method's trainer reads."""
 
 
 def main(order_file: str) -> None:
@@ -98,7 +95,7 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
 def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
     import trl
 
-    names = {"sft": "SFT", "prm": "SFT", "dpo": "DPO", "kto": "KTO", "reward": "Reward", "grpo": "GRPO"}
+    names = {"sft": "SFT", "dpo": "DPO", "kto": "KTO", "reward": "Reward", "grpo": "GRPO"}
     common = {
         "output_dir": str(out / "checkpoints"),
         "num_train_epochs": order["epochs"],
@@ -132,7 +129,7 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
         del common["max_length"]
         together = order["batch"] * int(os.environ.get("WORLD_SIZE", "1"))
         common |= {"eval_strategy": "no", "steps_per_generation": 1, "num_generations": together}
-    elif order["method"] not in ("reward", "prm"):
+    elif order["method"] != "reward":
         common |= {"beta": order["beta"]}
     name = names[order["method"]]
     return getattr(trl, f"{name}Config")(**common), getattr(trl, f"{name}Trainer")
@@ -159,21 +156,7 @@ def _rows(files: list[str], method: str) -> list[dict[str, Any]]:
     kept = [row for row in rows if row.get("resolved", True)]
     if len(kept) < len(rows):
         sys.stderr.write(f"{len(rows) - len(kept)} of {len(rows)} rollouts did not solve their task: left out\n")
-    chosen = [{key: row[key] for key in row if key in COLUMNS[method]} for row in kept]
-    return _verdicts(chosen) if method == "prm" else chosen
-
-
-def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each leaf below a state, `yes` where it is solved: the model learns how often that is."""
-    if any("question" not in row for row in rows):
-        raise SystemExit("these rows of prm have no `question`: export the runs again")
-    verdicts = []
-    for row in rows:
-        leaves = min(row["leaves"], MOST_VERDICTS)
-        right = round(row["value"] * leaves)
-        words = ["yes"] * right + ["no"] * (leaves - right)
-        verdicts += [{"prompt": row["question"], "completion": [{"role": "assistant", "content": w}]} for w in words]
-    return verdicts
+    return [{key: row[key] for key in row if key in COLUMNS[method]} for row in kept]
 
 
 def _read(file: Path) -> Iterator[dict[str, Any]]:
