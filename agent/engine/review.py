@@ -133,14 +133,10 @@ class Review:
             parts += _failures(report, still)
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
-            parts.append(f"Not run: your changes to existing test files ({names}); they stay in your change.")
+            parts.append(f"All tests above are as they were before your change to {names}, which stays in your change.")
         finding, runs = self.scorer.reproduction(state, report)
         self.spend(Usage(measurements=runs))
-        if finding is not None and finding.shown:
-            parts.append(f"Your own test reproduces the issue and passes with your change: {', '.join(finding.shown)}")
-        elif finding is not None:
-            parts.append(f"Your own tests: {_printed(finding.problem)}")
-        return parts
+        return parts if finding is None else [*parts, _printed(finding.told)]
 
     def _open_goals(self, report: SuiteReport) -> list[str]:
         return [test for test in self.task.goal_tests if not report.passed(test)]

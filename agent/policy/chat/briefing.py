@@ -13,7 +13,7 @@ from agent.policy import Position, Tried
 from agent.policy.chat.conventions import Convention, cut
 from agent.policy.chat.variation import ANGLES, Variation
 from agent.prompts import digest, names, render
-from agent.run.tree.choice import REPAIR
+from agent.run.tree.choice import REPAIR, REPRODUCTION
 from agent.run.tree.tree import Node
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
@@ -151,7 +151,7 @@ def situation(
     tried = [_account(attempt) for attempt in wrong[-ATTEMPTS:]]
     hint = visible(position.hint)
     angle = render("chat_variation", **asdict(variation)) if variation else ""
-    begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan)))
+    begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan, _first_a_test(position))))
     if not (carry_out or measured or tried or hint or begin):
         return opinions
     message = _user(
@@ -166,6 +166,12 @@ def situation(
         reflect=reflect and bool(measured),
     )
     return [*opinions, message]
+
+
+def _first_a_test(position: Position) -> str:
+    """What a line of work is told that begins with a test; empty where goal tests show the issue already."""
+    wanted = position.kind == REPRODUCTION and not position.task.goal_tests
+    return render("chat_reproduce").strip() if wanted else ""
 
 
 def opinion(position: Position) -> list[Message]:
