@@ -40,8 +40,8 @@ class Choice:
     other: NodeId | None = None
     """The branch that a `fuse` brings in; the child has a reference edge from it."""
     kind: str = ""
-    """The kind of child that is wanted (`strategy`, `solution`, `debug`, `repair`, `reproduction`); empty where there is
-    only one."""
+    """The kind of child that is wanted (`strategy`, `solution`, `debug`, `repair`, `reproduction`); empty where there
+    is only one."""
     hint: str = ""
     """What a person wants to be tried, or, for a `repair`, what went wrong before; the policy is shown it."""
     order: int | None = None
