@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from agent.budget import Budget
+from agent.analysis.report.summary import as_json, as_text
+from agent.budget import Budget, Usage
 from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.tests import PassingTests
 from agent.models.scripted import ScriptedModel, answer
@@ -71,6 +74,23 @@ def test_two_repairs_follow_each_test_and_share_the_conversation_that_led_to_it(
     assert result.status == "submitted"
     assert result.reproduced_by == ("test_issue.py::test_issue",)
     assert b"test_issue.py" in result.patch
+
+
+def test_what_each_activity_and_each_line_cost_is_in_the_result(provider, tmp_path):
+    result, _ = searched(provider, tmp_path, Developer())
+    assert (
+        result.spent["propose"].model_calls
+        == result.usage.model_calls
+        == sum(line.model_calls for line in result.lines)
+    )
+    assert [line.model_calls for line in result.lines] == [2, 1, 2, 1]  # two share the request for a test
+    assert sum(part.measurements for part in result.spent.values()) == result.usage.measurements
+    assert result.spent["choose"].measurements > 0
+    told = as_json(result, None)
+    assert told["spent"]["propose"]["model_calls"] == 6
+    assert [line["model_calls"] for line in told["lines"]] == [2, 1, 2, 1]
+    asked = replace(result, spent={**result.spent, "choose": Usage(model_calls=4, cost_usd=0.5, measurements=7)})
+    assert "of which 6 calls to propose, 4 calls and 7 test runs to choose for 0.5000 dollars" in as_text(asked, None)
 
 
 def test_a_state_with_nothing_but_a_reproduction_is_worth_more_than_the_base_state_and_less_than_a_repair(
