@@ -148,6 +148,12 @@ class TestInASandbox:
         assert runs(events) == 2 * (1 + len(found)) + 1
         assert scores(check(max_measurements=0), found) == scored
 
+    def test_tests_that_candidates_share_are_one_row(self, lab):
+        check, found, _, _ = lab
+        other = replace(found[0], source=b"another change")
+        (row,) = check().matrix([found[0], other], [1, 2]).rows
+        assert (row.author, row.kin) == (1, frozenset({1}))
+
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])
     def test_waves_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
         """Without it the shortest patch wins, which repairs only what the task's own test shows."""
@@ -197,6 +203,12 @@ def test_a_test_counts_if_it_fails_before_and_passes_with_its_authors_patch_and_
 def test_the_same_change_of_the_sources_is_no_other_patch():
     row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
     assert Matrix((row,)).scores((1, 2, 3)) == {1: 1.0, 2: 1.0, 3: 1.0}
+
+
+def test_candidates_that_share_their_tests_are_one_author():
+    """Each has made its change pass them, which says nothing of whether they are right."""
+    row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
+    assert not row.agreed
 
 
 def test_an_author_of_many_tests_weighs_no_more_than_one_of_one():

@@ -250,7 +250,7 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     assert b"test_issue.py" in result.patch
     summary = summarise(run, provider, run.rollouts()[-1])
     assert (summary.outcome, summary.tests_passed) == ("submitted", ("test_issue.py::test_issue",))
-    assert "makes its own test_issue.py::test_issue pass, which fails on the unchanged code" in summary.progress
+    assert "passes its own tests, which fail on the unchanged code: test_issue.py::test_issue" in summary.progress
     assert not any("no test is known" in risk for risk in summary.risks)
     assert summary.failure_modes == ()
     vain = summarise(run, provider, run.rollouts()[0])

@@ -71,6 +71,7 @@ def test_two_repairs_follow_each_test_and_share_the_conversation_that_led_to_it(
     assert len(developer.repairs) == 4
     assert all(tree[child].evaluation.reproduces for children in repairs for child in children)
     assert "Your own test shows the issue, and waits for the change: test_issue.py::test_issue" in developer.heard[1]
+    assert developer.heard[1].endswith("now make the change that the issue asks for.")
     assert result.status == "submitted"
     assert result.reproduced_by == ("test_issue.py::test_issue",)
     assert b"test_issue.py" in result.patch

@@ -16,6 +16,7 @@ from agent.actions.comparison import told
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
 from agent.engine.components import Scorer
+from agent.evaluate.reproduction import Finding
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
@@ -74,12 +75,13 @@ class Review:
             )
             return Observation("\n".join(parts), ok=ok)
         report = self._run(state, ())
-        parts += self._facts(state, report, whole=not tests)
+        finding = self._finding(state, report)
+        parts += self._facts(state, report, finding, whole=not tests)
         ok = ok and report.valid and not regressions(self.baseline, report) and not self._open_goals(report)
         diff = self._diff(state)
         if diff and not self._seen(diff, _texts(answered)):
             parts.append(f"Your change so far:\n\n{_shown(diff)}\n")
-        parts.append(self._what_is_left(report, changed=bool(diff)))
+        parts.append(self._what_is_left(report, finding, changed=bool(diff)))
         return Observation("\n".join(parts), ok=ok)
 
     def submitted(self, state: Snapshot, submit: Submit, answered: Sequence[Observation] = ()) -> Observation:
@@ -97,7 +99,7 @@ class Review:
         above = _texts(answered)
         if self._seen(diff, above) and not undeclared and report.valid:
             return Observation("Submitted.")
-        facts = "\n".join(self._facts(state, report, whole=True))
+        facts = "\n".join(self._facts(state, report, self._finding(state, report), whole=True))
         text = render(
             "chat_review",
             changed=True,
@@ -116,7 +118,13 @@ class Review:
         self.spend(Usage(measurements=runs))
         return report
 
-    def _facts(self, state: Snapshot, report: SuiteReport, *, whole: bool) -> list[str]:
+    def _finding(self, state: Snapshot, report: SuiteReport) -> Finding | None:
+        """What the tests say that the model added."""
+        finding, runs = self.scorer.reproduction(state, report)
+        self.spend(Usage(measurements=runs))
+        return finding
+
+    def _facts(self, state: Snapshot, report: SuiteReport, finding: Finding | None, *, whole: bool) -> list[str]:
         """Of a run of the whole suite; with what the tests say that the model added."""
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
@@ -134,16 +142,16 @@ class Review:
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
             parts.append(f"All tests above are as they were before your change to {names}, which stays in your change.")
-        finding, runs = self.scorer.reproduction(state, report)
-        self.spend(Usage(measurements=runs))
         return parts if finding is None else [*parts, _printed(finding.told)]
 
     def _open_goals(self, report: SuiteReport) -> list[str]:
         return [test for test in self.task.goal_tests if not report.passed(test)]
 
-    def _what_is_left(self, report: SuiteReport, *, changed: bool) -> str:
+    def _what_is_left(self, report: SuiteReport, finding: Finding | None, *, changed: bool) -> str:
         if not changed:
             return "The repository is unchanged so far."
+        if finding is not None and finding.alone:
+            return "Only tests are changed so far: now make the change that the issue asks for."
         if not report.valid or self._open_goals(report):
             return "The work is not done yet."
         compared = compare(self.baseline, report)

@@ -26,7 +26,7 @@ class Row:
     cells: Mapping[NodeId, Mapping[str, Cell]]
     """The result of each test in each state; `ROOT` is the root state."""
     kin: frozenset[NodeId]
-    """The author, and the candidates that change the sources in the same way."""
+    """The author, the candidates that share its tests, and those that change the sources as one of them does."""
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -45,19 +45,22 @@ class CrossCheck:
         return Matrix(tuple(self._rows(authors, nodes)) if self.own.can_run else ())
 
     def _rows(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
-        """A row for each author whose tests show something and could be run everywhere."""
-        kin = _kin(authors)
+        """A row for each set of tests that show something and could be run everywhere. Candidates that share their
+        tests, because a line of work branched after it had written them, are one author."""
+        alike = _alike(authors)
+        sharing: defaultdict[tuple[tuple[str, bytes], ...], list[Candidate]] = defaultdict(list)
         for candidate in authors:
-            author = candidate.node
-            tests = self._tests(candidate)
+            sharing[tuple(self._tests(candidate).items())].append(candidate)
+        for tests, sharers in sharing.items():
+            author = sharers[0].node
             try:
-                cells = self._cells(tests, author, nodes) if tests else None
+                cells = self._cells(dict(tests), author, nodes) if tests else None
             except BudgetSpent:
                 if self._over():
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
-                yield Row(author, cells, kin[candidate.source])
+                yield Row(author, cells, frozenset().union(*(alike[sharer.source] for sharer in sharers)))
 
     def _over(self) -> bool:
         """Whether the session is to end."""
@@ -107,7 +110,7 @@ class CrossCheck:
         return ends
 
 
-def _kin(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
+def _alike(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
     """The candidates with each change of the sources."""
     alike: defaultdict[bytes, set[NodeId]] = defaultdict(set)
     for candidate in candidates:
