@@ -334,6 +334,11 @@ class Settings(BaseModel):
         return max(self.rollouts, int(count))
 
     @property
+    def over(self) -> int:
+        """How many rollouts may be begun beyond those that are to be submitted."""
+        return int(self.search.options.get("over", 0)) if self.search.name == "best_of_n" else 0
+
+    @property
     def patience(self) -> int:
         """How many rollouts in a row may end without anything better; more for a search that was named."""
         return 3 if self.search.name == "auto" else 10

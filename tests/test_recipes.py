@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -233,12 +234,6 @@ CASES = [
         HALVES,
         ["memory.path=memory.db", "budget.max_nodes=3"],
     ),
-    Case(
-        "april",
-        lambda run: any(reason.terms.get("score") == 3 for choice in choices(run) for reason in choice.reasons),
-        ([LOW, HIGH],),
-        ["search.n=1", "search.over=2", "workers=1"],
-    ),
     Case("hgm", lambda run: chosen_by(run, "successes", "failures"), options=["budget.max_nodes=4"]),
     Case(
         "rtv-pdr",
@@ -262,8 +257,24 @@ def repo(tmp_path_factory):
     return halves(tmp_path_factory.mktemp("project") / "repo")
 
 
-def solve(repo: Path, run: Path, case: Case, recipe: str) -> Run:
-    """The run of a case, by the command."""
+def solve(repo: Path, run: Path, case: Case, recipe: str, server: ScriptedServer | None = None) -> Run:
+    """The run of a case, by the command. `server`: what the model answers; none: as the case has it."""
+    if server is None:
+        with ScriptedServer(answering(case)) as server:
+            return solve(repo, run, case, recipe, server)
+    argv = ["solve", "--issue", "Both halves are wrong.", "--repo", repo, "--out", run, "--goal-failing"]
+    argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
+    argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
+    argv += ["--recipe", recipe] if recipe else []
+    argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
+    argv += chain.from_iterable(("-c", each) for each in case.options)
+    done = commands.ramify(argv, cwd=run.parent, env=environment(run.parent))
+    assert done.returncode in (0, 1), done.stderr
+    return Run.read(run)
+
+
+def answering(case: Case) -> Callable[[Mapping[str, Any]], Reply]:
+    """What the model of a case answers."""
     left = chain(case.lines, repeat(case.lines[-1])) if case.lines else iter(())
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -275,16 +286,7 @@ def solve(repo: Path, run: Path, case: Case, recipe: str) -> Run:
         edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(left))
         return says("Now.", *edits, ("submit", {}), logprobs=[-0.5] if body.get("logprobs") else [])
 
-    with ScriptedServer(answer) as server:
-        argv = ["solve", "--issue", "Both halves are wrong.", "--repo", repo, "--out", run, "--goal-failing"]
-        argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
-        argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
-        argv += ["--recipe", recipe] if recipe else []
-        argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
-        argv += chain.from_iterable(("-c", each) for each in case.options)
-        done = commands.ramify(argv, cwd=run.parent, env=environment(run.parent))
-    assert done.returncode in (0, 1), done.stderr
-    return Run.read(run)
+    return answer
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -299,6 +301,44 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(repo, tmp_path):
+    begun, all_begun, resumed = list[None](), threading.Event(), threading.Event()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        words, turns = str(body["messages"]), len(body["messages"])
+        if "A long look" in words and not resumed.is_set():
+            return says("Another.", ("view", {"path": "halves.py", "start": 1, "end": turns})).drips(0.0005)
+        if body["messages"][-1]["role"] == "tool" and "Now." in words:
+            return says("Done.", ("submit", {})).waits(all_begun, after=1)
+        if "A long look" not in words:
+            begun.append(None)
+            if len(begun) == 3:
+                all_begun.set()
+            if len(begun) == 1:
+                return says("A long look.", ("view", {"path": "halves.py"}))
+        edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in (LOW, HIGH))
+        return says("Now.", *edits, ("submit", {}) if resumed.is_set() else ("view", {"path": "halves.py"}))
+
+    options = ["rollouts=2", "search.n=2", "search.over=1", "workers=3", "model.warm=false"]
+    with (
+        ScriptedServer(answer) as server,
+        solve(repo, tmp_path / "run", Case("april", len, ((),), options), "april", server) as run,
+    ):
+        (waiting,) = (node for node in run.tree if node.parents and not node.line_end)
+        assert sum(node.submitted for node in run.tree) == 2
+        assert run.over
+        resumed.set()
+        for _ in range(2):
+            argv = ["resume", run.journal.directory, "--unfinished"]
+            assert commands.ramify(argv, cwd=tmp_path, env=environment(tmp_path)).returncode == 0
+    with Run.read(tmp_path / "run") as run:
+        later = [event for event in run.journal.events() if isinstance(event, Begun)][3:]
+        assert [(event.choice.node, event.choice.continues) for event in later] == [(waiting.id, True)]
+        assert sum(node.submitted for node in run.tree) == len(run.tree.children(0)) == 3
 
 
 @pytest.mark.slow
@@ -366,5 +406,5 @@ def test_a_run_without_a_recipe_makes_none_of_these_events(lines, repo, tmp_path
 
 
 def test_every_recipe_of_a_search_is_run():
-    alone = {"evogit", "experepair"}
+    alone = {"april", "evogit", "experepair"}
     assert {case.recipe for case in CASES} | alone == {recipe.name for recipe in SEARCHES}

@@ -147,6 +147,8 @@ class Components:
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1
     """Lines of work that have to be submitted; None: the policies propose single edits."""
+    over: int = 0
+    """Lines of work that may be begun beyond those."""
     patience: int = 3
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
     timing: Timing = field(default_factory=Timing)
