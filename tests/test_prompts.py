@@ -137,6 +137,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
+    "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
     "judge_question": [{}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],

@@ -116,6 +116,7 @@ SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "test
 SUMMARY |= {"failure_modes": [], "risks": [], "insights": []}
 SAYS = {
     "How likely does": json.dumps(VERDICT),
+    "What do you expect of it?": json.dumps({"score": 35}),
     "Make the strongest honest case": "It is right.",
     "Which attempt solves": json.dumps({"winner": "A", "reason": "It is shorter."}),
     "Draw one plan": json.dumps(PLAN),
@@ -224,7 +225,7 @@ CASES = [
     ),
     Case(
         "i-mcts",
-        lambda run: faded(run) and any(node.prior < 1 for node in run.tree),
+        lambda run: faded(run) and any(node.prior == node.evaluation.expected == 0.35 for node in run.tree),
         HALVES,
         ["budget.max_nodes=4"],
     ),

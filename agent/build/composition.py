@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.budget import Budget, ParentBudget
 from agent.build.factories import (
+    foresight_of,
     model_of,
     policies_of,
     policy_of,
@@ -70,6 +71,7 @@ def check(settings: Settings) -> None:
                     raise ConfigError(f"unknown policy {choice.name!r}: did you mean {near[0]}?")
                 models(choice.name)
         value_of(settings, models)
+        foresight_of(settings, models)
         round_components(settings, models)
 
 
@@ -220,6 +222,7 @@ def make_parts(
         lines=settings.lines,
         over=settings.over,
         patience=settings.patience,
+        foresight=foresight_of(settings, models),
         waves=round_components(settings, models),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
+from agent.evaluate.foresight import Foresight
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
 from agent.measure.scopes.scopes import state_s
@@ -30,7 +31,16 @@ from agent.solver.tournament.judges import judge_of
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["model_of", "policies_of", "policy_of", "require_needs", "round_components", "search_of", "value_of"]
+__all__ = [
+    "foresight_of",
+    "model_of",
+    "policies_of",
+    "policy_of",
+    "require_needs",
+    "round_components",
+    "search_of",
+    "value_of",
+]
 
 _T = TypeVar("_T")
 
@@ -151,6 +161,15 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
             "-c value.model=PROVIDER/NAME, or use --value tests"
         )
     return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
+
+
+def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | None:
+    """What scores states before they are measured, if a model is to. Raises ConfigError if there is none."""
+    if settings.prior == "policy":
+        return None
+    if settings.primary_model is None:
+        raise ConfigError("prior=model asks a model, and there is none: name one with --model MODEL")
+    return Foresight(models(settings.primary_model))
 
 
 def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:

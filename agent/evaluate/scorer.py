@@ -51,7 +51,8 @@ class StagedScorer:
     suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
     Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
     node, and `memo` is the run's memo: a value that asks models does so when a state is measured for the first time,
-    and never again. `known` returns a report from elsewhere, if there is one, which replaces a test run.
+    and never again. `foresee` returns what is expected of a state before its tests run for the first time
+    (`agent.evaluate.foresight`). `known` returns a report from elsewhere, if there is one, which replaces a test run.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -73,6 +74,7 @@ class StagedScorer:
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
         memo: Memo | None = None,
+        foresee: Callable[[EvaluationInput], float | None] = lambda case: None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
         timing = timing or Timing()
@@ -83,7 +85,7 @@ class StagedScorer:
         self.task = replace(task, goal_tests=resolve_goals(task, self._baseline))
         self._provider, self._base = provider, base
         self._value = value
-        self._ask, self._memo, self._known = ask, memo, known
+        self._ask, self._memo, self._foresee, self._known = ask, memo, foresee, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
@@ -109,6 +111,7 @@ class StagedScorer:
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many test runs they took."""
+        expected = self._expected(snapshot, path)
         trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
             report = self._known(snapshot) or trial.report()
@@ -118,7 +121,12 @@ class StagedScorer:
         finding, runs = self.reproduction(snapshot, report)
         runs += own()
         evaluation, more = self._valued(case, finding, snapshot)
-        return report, evaluation, trial.runs + runs + more
+        return report, evaluation.foreseen(expected), trial.runs + runs + more
+
+    def _expected(self, snapshot: Snapshot, path: tuple[Node, ...]) -> float | None:
+        """What is expected of a state before it is measured; None: nothing, or it was measured already."""
+        case = self._case(snapshot, path, path[-1].report)
+        return self._foresee(case) if snapshot.digest not in self._worth and case.patch() else None
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report covers: the goal tests, or all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 __all__ = ["MANIPULATION", "Evaluation"]
 
@@ -47,6 +47,15 @@ class Evaluation:
     def interest(self) -> float:
         """How interesting critics find the state, in [0, 1]; 0 where none said."""
         return self.parts.get("interest", 0.0)
+
+    @property
+    def expected(self) -> float | None:
+        """What a model expected of the state before its tests ran, in [0, 1]; None: nobody was asked."""
+        return self.parts.get("expected")
+
+    def foreseen(self, expected: float | None) -> Evaluation:
+        """The same, with what was expected of the state."""
+        return self if expected is None else replace(self, parts={**self.parts, "expected": expected})
 
     @property
     def accepted(self) -> bool:
