@@ -138,7 +138,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
     "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
-    "judge_question": [{}],
+    "judge_question": [{"archive": ""}, {"archive": "0: value 0.10"}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],

@@ -109,7 +109,13 @@ def test_every_recipe_is_told_in_full(recipe):
     assert (recipe.kind == "search") == bool(recipe.settings)
 
 
-VERDICT = {"value": 0.4, "interest": 0.8, "verdict": "refine", "assessment": "Only one half is right."}
+VERDICT = {
+    "return_to": "0",
+    "value": 0.4,
+    "interest": 0.8,
+    "verdict": "refine",
+    "assessment": "Only one half is right.",
+}
 PLAN = {"steps": ["Mend `high` as well."], "feedback": "The other half was overlooked."}
 SUMMARY: dict[str, object] = {"hypothesis": "a half", "outcome": "improved", "progress": "one half"}
 SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "tests_passed", "tests_failed")}
@@ -135,6 +141,8 @@ class Case:
     """What the model does in each line of work before it submits, the last one again and again; none: `mutate`
     searches."""
     options: Sequence[str] = ()
+    tested: bool = False
+    """Whether the model runs the tests before it submits, so that a state in the middle of a line is recorded."""
 
 
 def choices(run: Run) -> list[Choice]:
@@ -145,6 +153,12 @@ def chosen_by(run: Run, *terms: str, count: int | None = None) -> bool:
     """Whether a choice was made by these terms; by no others, if there were `count`."""
     found = [set(reason.terms) for choice in choices(run) for reason in choice.reasons]
     return any(set(terms) <= each and count in (None, len(each)) for each in found)
+
+
+def chose_against_the_score(run: Run) -> bool:
+    """Whether a model's word sent the search to a state with another before it by the score."""
+    found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("chosen") == 1]
+    return any(reason.rival_terms and reason.rival_terms["score"] > reason.terms["score"] for reason in found)
 
 
 def faded(run: Run) -> bool:
@@ -213,9 +227,10 @@ CASES = [
     Case("ets", lambda run: chosen_by(run, "score", "level", count=2), options=["budget.max_nodes=3"]),
     Case(
         "go-explore",
-        lambda run: chosen_by(run, "seen", "tried", "interest"),
+        lambda run: chosen_by(run, "seen", "tried", "interest") and chose_against_the_score(run),
         HALVES,
-        ["budget.max_nodes=3"],
+        ["budget.max_nodes=6"],
+        tested=True,
     ),
     Case(
         "mars2",
@@ -285,7 +300,8 @@ def answering(case: Case) -> Callable[[Mapping[str, Any]], Reply]:
         if last["role"] == "tool":
             return says("Done.", ("submit", {}))
         edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(left))
-        return says("Now.", *edits, ("submit", {}), logprobs=[-0.5] if body.get("logprobs") else [])
+        done = ("run_tests" if case.tested else "submit", {})
+        return says("Now.", *edits, done, logprobs=[-0.5] if body.get("logprobs") else [])
 
     return answer
 

@@ -34,7 +34,7 @@ from agent.measure.timing import Timing
 from agent.models import Ask
 from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.tree import Node, NodeId, Tree
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
@@ -50,9 +50,10 @@ class StagedScorer:
     that has new facts about the base state. `left_s` returns the seconds left of the run. With `strict`, the whole
     suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
     Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
-    node, and `memo` is the run's memo: a value that asks models does so when a state is measured for the first time,
-    and never again. `foresee` returns what is expected of a state before its tests run for the first time
-    (`agent.evaluate.foresight`). `known` returns a report from elsewhere, if there is one, which replaces a test run.
+    node, `memo` is the run's memo and `tree` its tree: a value that asks models does so when a state is measured for
+    the first time, and never again. `foresee` returns what is expected of a state (`agent.evaluate.foresight`), and is
+    called before its tests run for the first time. `known` returns a report from elsewhere, if there is one, which
+    replaces a test run.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -74,6 +75,7 @@ class StagedScorer:
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
         memo: Memo | None = None,
+        tree: Tree | None = None,
         foresee: Callable[[EvaluationInput], float | None] = lambda case: None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
@@ -85,7 +87,7 @@ class StagedScorer:
         self.task = replace(task, goal_tests=resolve_goals(task, self._baseline))
         self._provider, self._base = provider, base
         self._value = value
-        self._ask, self._memo, self._foresee, self._known = ask, memo, foresee, known
+        self._ask, self._memo, self._tree, self._foresee, self._known = ask, memo, tree, foresee, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
@@ -244,7 +246,8 @@ class StagedScorer:
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
         """The input for an evaluation without models. It has the current report of the base state."""
         path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
-        case = EvaluationInput(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
+        patch = cache(partial(self._provider.diff, self._base, snapshot))
+        case = EvaluationInput(self.task, path, report, patch, state=snapshot.digest, tree=self._tree)
         return case if self._memo is None else replace(case, memo=self._memo)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:

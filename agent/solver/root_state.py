@@ -84,6 +84,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
         spectrum=lambda: _spectrum(session, base) if _traceable(session) else Spectrum(),
         ask=partial(session.gateway.at, purpose="value"),
         memo=session.memo,
+        tree=run.tree,
         foresee=partial(_foresee, session),
         known=partial(_report_of, session),
     )

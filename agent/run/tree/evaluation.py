@@ -27,6 +27,9 @@ class Evaluation:
     """What models say of the state; it is in `notes` as well."""
     reproduced_by: tuple[str, ...] = ()
     """Tests that the state adds, which fail without its change and pass with it."""
+    return_to: str = ""
+    """The digest of the state to go on from, as a model chose it that saw all states found until then; empty: no model
+    chose."""
 
     @property
     def by_tests(self) -> float:
@@ -47,6 +50,11 @@ class Evaluation:
     def interest(self) -> float:
         """How interesting critics find the state, in [0, 1]; 0 where none said."""
         return self.parts.get("interest", 0.0)
+
+    @property
+    def dull(self) -> bool:
+        """Whether the model that chooses states to return to finds nothing of interest in this one."""
+        return bool(self.return_to) and not self.interest
 
     @property
     def expected(self) -> float | None:
