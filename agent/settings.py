@@ -226,6 +226,9 @@ class MemorySettings(BaseModel):
     """The memory file; None: no memory."""
     enabled: bool = True
     """false: no memory, although there is a file."""
+    reflect: bool = False
+    """Whether the policy's model, if there is one, says at the end of a run what is to be learned from states whose
+    value was far from what was expected."""
     demos: Annotated[int, Field(ge=0)] = 2
     """How many similar past repairs are shown."""
     insights: Annotated[int, Field(ge=0)] = 5

@@ -59,9 +59,13 @@ MEMORIES: dict[str, object] = {
         {**EPISODE, "failures": "", "tried": "edit 1\nedit 2", "patch": ""},
     ],
     "insights": [{"id": "i1", "text": "Look.", "runs": 1}, {"id": "i2", "text": "Think.", "runs": 2}],
-    "reflections": [{"id": "r1", "done": "x", "said": said, "predicted": "0.90", "measured": "0.10"} for said in "a "],
+    "reflections": [
+        {"id": "r1", "done": "x", "said": said, "lesson": said, "predicted": "0.90", "measured": "0.10"}
+        for said in "a "
+    ],
     "experiences": [{"id": "x1", "done": "x", "error": "E: <number>", "change": change} for change in ("a\nb", "")],
 }
+SURPRISE = {"issue": "It fails.", "done": "x", "predicted": "0.90", "measured": "0.10"}
 REPAIR = {"outcome": "solved", "evidence": "state 1", "issue": "It fails."}
 VALUES: dict[str, list[dict[str, object]]] = {
     "chat_system": [{}],
@@ -115,6 +119,11 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {kind: items if kind == only else [] for kind, items in MEMORIES.items()} for only in MEMORIES
     ]
     + [MEMORIES],
+    "memory_surprise": [
+        {**SURPRISE, "change": "", "said": "", "others": []},
+        {**SURPRISE, "change": "- a", "said": "Broken: a", "others": ["measured 0.50: another"]},
+    ],
+    "memory_reflection": [{"evidence": "It was.", "fence": "surprise-1"}],
     "memory_operations": [{"evidence": "It ended.", "fence": "repair-1", "most": 6}],
     "memory_evidence": [
         {**REPAIR, "failures": "", "lessons": (), "patch": "", "insights": []},

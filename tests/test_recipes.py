@@ -23,6 +23,7 @@ from agent.config import load, origins, restore
 from agent.errors import ConfigError
 from agent.learning.memory import Memory
 from agent.learning.memory.recall import OPENING
+from agent.learning.memory.remembering import LESSON
 from agent.recipes import GROUPS, everything, named, names
 from agent.run.events import Added, Begun, Spent
 from agent.run.rollouts import Briefing
@@ -32,8 +33,9 @@ from agent.run.tree.evaluation import MANIPULATION
 from tests import commands
 from tests.attacks.cheats import NOTHING
 from tests.exporting import Recorder
-from tests.halves import HIGH, LOW, SPOILT, halves
+from tests.halves import HIGH, LOW, SOURCE, SPOILT, TESTS, halves
 from tests.memories import recorded, task
+from tests.projects import commit
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import remember
 from tests.tiers import slow_but
@@ -120,9 +122,11 @@ PLAN = {"steps": ["Mend `high` as well."], "feedback": "The other half was overl
 SUMMARY: dict[str, object] = {"hypothesis": "a half", "outcome": "improved", "progress": "one half"}
 SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "tests_passed", "tests_failed")}
 SUMMARY |= {"failure_modes": [], "risks": [], "insights": []}
+LEARNED = "Ask which half a name promises."
 SAYS = {
     "How likely does": json.dumps(VERDICT),
     "What do you expect of it?": json.dumps({"score": 35}),
+    "Contrast what was expected": json.dumps({"reflection": LEARNED}),
     "Make the strongest honest case": "It is right.",
     "Which attempt solves": json.dumps({"winner": "A", "reason": "It is shorter."}),
     "Draw one plan": json.dumps(PLAN),
@@ -273,12 +277,19 @@ def repo(tmp_path_factory):
     return halves(tmp_path_factory.mktemp("project") / "repo")
 
 
-def solve(repo: Path, run: Path, case: Case, recipe: str, server: ScriptedServer | None = None) -> Run:
+def solve(
+    repo: Path,
+    run: Path,
+    case: Case,
+    recipe: str,
+    server: ScriptedServer | None = None,
+    issue: str = "Both halves are wrong.",
+) -> Run:
     """The run of a case, by the command. `server`: what the model answers; none: as the case has it."""
     if server is None:
         with ScriptedServer(answering(case)) as server:
-            return solve(repo, run, case, recipe, server)
-    argv = ["solve", "--issue", "Both halves are wrong.", "--repo", repo, "--out", run, "--goal-failing"]
+            return solve(repo, run, case, recipe, server, issue)
+    argv = ["solve", "--issue", issue, "--repo", repo, "--out", run, "--goal-failing"]
     argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
     argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
     argv += ["--recipe", recipe] if recipe else []
@@ -318,6 +329,19 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_r_mcts_learns_from_a_surprise_and_a_later_run_is_told(repo, tmp_path):
+    case = Case("r-mcts", len, HALVES, ["memory.path=memory.db", "budget.max_nodes=3"])
+    with solve(repo, tmp_path / "run", case, "r-mcts") as run:
+        assert run.note(1, LESSON) == LEARNED
+        assert [each.node for each in run.asked if each.purpose == "reflection"] == [1, 2]
+    other = commit(tmp_path / "other", {"halves.py": SOURCE, "test_halves.py": TESTS, "of_a_pair.py": ""})
+    issue = "Both halves of a pair are wrong."
+    with solve(other, tmp_path / "later", case, "r-mcts", issue=issue) as run:
+        assert f"\n  To be learned from that: {LEARNED}\n" in run.note(0, OPENING)["text"] + "\n"
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def start(
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
             engine: MakeSearcher = partial(Engine, schedule=schedule)
             begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
-            dumped = settings.model_dump(mode="json")
+            dumped, was_over = settings.model_dump(mode="json"), run.over and not unfinished
             result = solve(
                 task,
                 parts,
@@ -129,8 +129,13 @@ def start(
                 begin=begin,
                 unfinished=unfinished,
             )
+            name = settings.primary_model
+            if settings.memory.reflect and name and known is None and not was_over:
+                attaching.reflect(
+                    settings.memory, run, model_of(settings, held, parts.halt, make, run, name), parts.budget
+                )
             attaching.remember(settings.memory, run, known)
-            return result
+            return dataclasses.replace(result, usage=run.usage)
         return never_begun(directory)
 
 
