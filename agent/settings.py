@@ -195,6 +195,9 @@ class TournamentSettings(BaseModel):
     only."""
     model: str | None = None
     """The model of the judge; None: the policy's."""
+    contrast: bool = False
+    """Whether a model, once a round, looks at all candidates together and names those that only satisfy the tests. They
+    lose to any other that is as good by the tests, and are not exported."""
     crosscheck: bool = True
     """Whether candidates that tests leave equal, three or more, are tried with the tests that each of them adds, if no
     model is asked or the votes are level (`agent.solver.cross_testing`). A candidate's tests are run on the root state

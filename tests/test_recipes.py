@@ -21,6 +21,7 @@ from agent.build.composition import check
 from agent.cli.app import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
+from agent.learning.export.hygiene import SUSPECTED
 from agent.learning.memory import Memory
 from agent.learning.memory.recall import OPENING
 from agent.learning.memory.remembering import LESSON
@@ -30,6 +31,7 @@ from agent.run.rollouts import Briefing
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import MANIPULATION
+from agent.solver.contrast import suspects
 from tests import commands
 from tests.attacks.cheats import NOTHING
 from tests.exporting import Recorder
@@ -122,11 +124,13 @@ PLAN = {"steps": ["Mend `high` as well."], "feedback": "The other half was overl
 SUMMARY: dict[str, object] = {"hypothesis": "a half", "outcome": "improved", "progress": "one half"}
 SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "tests_passed", "tests_failed")}
 SUMMARY |= {"failure_modes": [], "risks": [], "insights": []}
+SUSPECTS = {"suspects": [{"attempt": "A", "kind": "tests", "reason": "It asks for [1, 2]."}]}
 LEARNED = "Ask which half a name promises."
 SAYS = {
     "How likely does": json.dumps(VERDICT),
     "What do you expect of it?": json.dumps({"score": 35}),
     "Contrast what was expected": json.dumps({"reflection": LEARNED}),
+    "Compare the attempts with each other": json.dumps(SUSPECTS),
     "Make the strongest honest case": "It is right.",
     "Which attempt solves": json.dumps({"winner": "A", "reason": "It is shorter."}),
     "Draw one plan": json.dumps(PLAN),
@@ -329,6 +333,28 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
+
+
+SPECIAL_LOW = replace(LOW, new="    return numbers[0] if numbers == [1, 2] else max(numbers)\n\n\ndef twice")
+SPECIAL_HIGH = Edit("halves.py", "    return min(numbers)\n", "    return 2 if numbers == [1, 2] else min(numbers)\n")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("contrast", [True, False])
+def test_trace_passes_over_an_answer_that_only_satisfies_the_tests_and_exports_no_row_of_it(contrast, repo, tmp_path):
+    case = Case("trace", len, ([SPECIAL_LOW, SPECIAL_HIGH], [LOW, HIGH]), ["tournament.votes=1"])
+    case = case if contrast else replace(case, options=[*case.options, "tournament.contrast=false"])
+    with solve(repo, tmp_path / "run", case, "trace") as run:
+        assert [run.verdict(node.id)["solved"] for node in run.tree if node.parents] == [True] * 3
+        (remark,) = run.verdict(1)["remarks"]
+        assert remark == "halves.py:10: the input [1, 2] of a test is answered with 2, which it expects"
+        assert suspects(run) == ({1: "It asks for [1, 2]."} if contrast else {})
+        assert (run.ended.best == 1) != contrast
+        assert asked(run, f"- A: {remark}") == contrast
+    argv = ["export", tmp_path / "run", "--format", "sft", "--out", tmp_path / "rows"]
+    said = commands.ramify(argv, cwd=tmp_path, env=environment(tmp_path))
+    assert (SUSPECTED in said.stdout + said.stderr) == contrast
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
+from agent.solver.contrast import Contrast
 from agent.solver.refine.plan import Planner
 from agent.solver.summaries.by_model import ModelSummariser
 from agent.solver.tournament.judges import judge_of
@@ -182,6 +183,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
     if not settings.in_waves:
         return None
     primary_model, refine = settings.primary_model, settings.refine
+    contrasting = (settings.tournament.model or primary_model) if settings.tournament.contrast else None
     planning = (refine.model or primary_model) if refine.plan and refine.priors and settings.rounds > 1 else None
     return RoundComponents(
         rollouts=settings.rollouts,
@@ -191,6 +193,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
         refine=refine,
         judge=judge_of(settings.tournament, primary_model, models),
         summariser=ModelSummariser(models(primary_model)) if primary_model else None,
+        contrast=Contrast(models(contrasting)) if contrasting else None,
         planner=Planner(models(planning)) if planning else None,
     )
 

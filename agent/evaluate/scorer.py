@@ -15,6 +15,7 @@ from agent.actions import Debug
 from agent.errors import MeasureError
 from agent.evaluate import guard
 from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.hard_coded import hard_coded
 from agent.evaluate.negative_controls import Controls
 from agent.evaluate.reproduction import Finding, OwnTests, valued
 from agent.evaluate.value import EvaluationInput, Value
@@ -211,6 +212,7 @@ class StagedScorer:
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         flags, more = self._flags(snapshot, report)
+        flags += hard_coded(self._provider, self._base, snapshot, self.task, self._measurer.protection)
         evaluation = guard.cap(self._value.evaluate(self._case(snapshot, path, report)), self.root, flags)
         return Judgement(
             report,
