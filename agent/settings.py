@@ -291,9 +291,10 @@ class Settings(BaseModel):
     """A search algorithm by name. Some have other defaults for `mutate` (`agent.search.registry.SINGLE_EDITS`)."""
     value: Choice = Choice(name="tests")
     """How states are valued, by name. All but `tests` ask a model: their option `model`, or else the policy's."""
-    prior: Literal["policy", "model"] = "policy"
-    """Who says how likely a state is to be right before its tests run (`search.prior_visits`, `search.formula=puct`):
-    the policy, by the likelihood of its proposal, or its model, which is shown the change and asked for a score."""
+    prior: Literal["policy", "model", "ranking"] = "policy"
+    """Who says how likely a state is to be right before its tests run (`search.prior_visits`, `search.prior_share`,
+    `search.formula=puct`): the `policy`, by the likelihood of its proposal; its `model`, which is shown the change and
+    asked for a score; or a `ranking` of the change among those made from the same state, by that model."""
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()

@@ -148,6 +148,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
     "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
+    "foresight_ranking": [{"changes": [("A", "+ 1"), ("B", "+ 2")]}],
     "judge_question": [{"archive": ""}, {"archive": "0: value 0.10"}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],

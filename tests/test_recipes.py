@@ -128,6 +128,7 @@ SUSPECTS = {"suspects": [{"attempt": "A", "kind": "tests", "reason": "It asks fo
 LEARNED = "Ask which half a name promises."
 SAYS = {
     "How likely does": json.dumps(VERDICT),
+    "Rank all of them": json.dumps({"ranking": ["B", "A"]}),
     "What do you expect of it?": json.dumps({"score": 35}),
     "Contrast what was expected": json.dumps({"reflection": LEARNED}),
     "Compare the attempts with each other": json.dumps(SUSPECTS),
@@ -173,6 +174,13 @@ def faded(run: Run) -> bool:
     """Whether a state was chosen by a value that is not its own yet, as its prior counts beside it."""
     found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("visits") == 1]
     return any(abs(reason.terms["value"] - run.tree[reason.node].value) > 0.01 for reason in found)
+
+
+def placed(run: Run) -> bool:
+    """Whether a state was chosen for more than any unsolved state is worth, as its place among its siblings counts."""
+    best = max(node.value for node in run.tree if not node.evaluation.solved)
+    found = [reason for choice in choices(run) for reason in choice.reasons if "explore" in reason.terms]
+    return any(reason.terms["value"] > best and run.tree[reason.node].evaluation.expected == 1 for reason in found)
 
 
 def began(run: Run) -> set[str]:
@@ -257,6 +265,13 @@ CASES = [
         lambda run: chosen_by(run, "visits", "expansions") and valued_by(run, "debate"),
         HALVES,
         ["memory.path=memory.db", "budget.max_nodes=3"],
+    ),
+    Case(
+        "agent-q",
+        lambda run: asked(run, "Rank all of them") and placed(run),
+        HALVES,
+        ["budget.max_nodes=9", "search.widen=1.0", "search.depth=9"],
+        tested=True,
     ),
     Case("hgm", lambda run: chosen_by(run, "successes", "failures"), options=["budget.max_nodes=4"]),
     Case(

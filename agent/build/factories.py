@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
-from agent.evaluate.foresight import Foresight
+from agent.evaluate.foresight import Foresight, Ranking
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
 from agent.measure.scopes.scopes import state_s
@@ -164,13 +164,13 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
     return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
 
 
-def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | None:
+def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | Ranking | None:
     """What scores states before they are measured, if a model is to. Raises ConfigError if there is none."""
     if settings.prior == "policy":
         return None
     if settings.primary_model is None:
-        raise ConfigError("prior=model asks a model, and there is none: name one with --model MODEL")
-    return Foresight(models(settings.primary_model))
+        raise ConfigError(f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL")
+    return (Foresight if settings.prior == "model" else Ranking)(models(settings.primary_model))
 
 
 def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:

@@ -249,7 +249,15 @@ class StagedScorer:
         """The input for an evaluation without models. It has the current report of the base state."""
         path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
         patch = cache(partial(self._provider.diff, self._base, snapshot))
-        case = EvaluationInput(self.task, path, report, patch, state=snapshot.digest, tree=self._tree)
+        case = EvaluationInput(
+            self.task,
+            path,
+            report,
+            patch,
+            state=snapshot.digest,
+            tree=self._tree,
+            patch_of=lambda node: self._provider.diff(self._base, node.snapshot),
+        )
         return case if self._memo is None else replace(case, memo=self._memo)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:

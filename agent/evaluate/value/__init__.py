@@ -35,6 +35,8 @@ class EvaluationInput:
     """The state's digest."""
     tree: Tree | None = None
     """The states found so far; None: a value sees no others."""
+    patch_of: Callable[[Node], bytes] = lambda node: b""
+    """As `patch`, for another state."""
     known: Evaluation | None = None
     """The state's evaluation from an earlier measurement, whose model opinions are reused."""
 

@@ -6,12 +6,15 @@ tail remain, with the number of omitted bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
 from agent.models import Message
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
+from agent.run.tree.node import Node
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
 
@@ -21,6 +24,7 @@ __all__ = [
     "case_messages",
     "fenced",
     "issue_messages",
+    "ranking_messages",
     "shown_issue",
     "speech",
     "unmeasured_messages",
@@ -51,6 +55,16 @@ def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Mess
     """A question about a candidate whose tests have not been run; `length` as in `issue_messages`."""
     question = render("foresight", patch=_change(case, length), before=_counts(case.report))
     return _conversation(shown_issue(case.task, length), question)
+
+
+def ranking_messages(case: EvaluationInput, others: Sequence[Node], names: str, length: float = 1.0) -> list[Message]:
+    """A question about a candidate and others that were made from the same state, all by their changes alone; the last
+    name is the candidate's. `length` as in `issue_messages`."""
+    patches = [*map(case.patch_of, others), case.patch()]
+    room = int(PATCH_BYTES * length) // len(patches)
+    shown = zip(names, patches, strict=True)
+    changes = [(name, fenced(f"change-{name}", printable(patch), room)) for name, patch in shown]
+    return _conversation(shown_issue(case.task, length), render("foresight_ranking", changes=changes))
 
 
 def fenced(name: str, text: str, limit: int) -> str:
