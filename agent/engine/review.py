@@ -109,6 +109,18 @@ class Review:
         )
         return Observation(text, ok=False)
 
+    def may_submit(self, state: Snapshot, submit: Submit, done: Sequence[tuple[Action, Observation]]) -> bool:
+        """Whether the calls before a `submit` in the same answer stand in its way: one that failed does, but for a run
+        of all tests in which only tests fail that the `submit` declares to contradict the issue."""
+        failed = [action for action, seen in done if not seen.ok]
+        if not all(isinstance(action, RunTests) and not action.tests for action in failed):
+            return False
+        if not failed:
+            return True
+        report = self._run(state, ())
+        broken = regressions(self.baseline, report)
+        return report.valid and not self._open_goals(report) and len(declared(submit, broken)) == len(broken)
+
     def _reviewed(self) -> bool:
         """Whether a `submit` of the conversation was answered with a review."""
         return any(isinstance(action, Submit) and seen.text != NOT_SUBMITTED for action, seen in self._answers())
@@ -142,7 +154,9 @@ class Review:
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
             parts.append(f"All tests above are as they were before your change to {names}, which stays in your change.")
-        return parts if finding is None else [*parts, _printed(finding.told)]
+        if finding is None:
+            return parts
+        return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]
 
     def _open_goals(self, report: SuiteReport) -> list[str]:
         return [test for test in self.task.goal_tests if not report.passed(test)]

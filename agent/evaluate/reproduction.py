@@ -57,9 +57,12 @@ class Finding:
         """The finding in words, for the author of the tests."""
         if self.shown:
             return f"Your own test reproduces the issue, and passes with your change: {_named(self.shown)}"
-        if self.alone:
-            return f"Your own test shows the issue, and waits for the change: {_named(self.alone)}\n{self.problem}"
-        return self.problem
+        return f"{self.headline}\n{self.problem}" if self.alone else self.problem
+
+    @property
+    def headline(self) -> str:
+        """The first line in words, without how tests fail."""
+        return f"Your own test shows the issue, and waits for the change: {_named(self.alone)}" if self.alone else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +157,5 @@ def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
 
 
 def _named(tests: tuple[str, ...]) -> str:
-    return ", ".join(tests[:NOTED])
+    more = len(tests) - NOTED
+    return ", ".join(tests[:NOTED]) + (f" and {more} more" if more > 0 else "")

@@ -52,7 +52,8 @@ class Node:
     report: SuiteReport
     evaluation: Evaluation
     prior: float = 1.0
-    """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
+    """In [0, 1]: how likely the policy, or a model with foresight, thought this child to be right, before it was
+    measured."""
     policy_id: str = ""
     terminal: bool = False
     """Never expanded: it is solved, or its line of work has ended here."""
