@@ -49,8 +49,9 @@ class Developer:
         return answer("That is all.", SUBMIT)
 
 
-def searched(provider, folder, developer, rollouts=4, **changes):
-    repo = commit(folder / "repo", {"means.py": SOURCE, "test_means.py": GREEN, ".gitignore": "__pycache__/\n"})
+def searched(provider, folder, developer, rollouts=4, more=None, **changes):
+    files = {"means.py": SOURCE, "test_means.py": GREEN, ".gitignore": "__pycache__/\n", **(more or {})}
+    repo = commit(folder / "repo", files)
     with Run.open(folder / "run") as run:
         waves = RoundComponents(rollouts)
         policy, limits = ChatPolicy(ScriptedModel(developer)), Budget(max_nodes=20)
@@ -75,6 +76,29 @@ def test_two_repairs_follow_each_test_and_share_the_conversation_that_led_to_it(
     assert result.status == "submitted"
     assert result.reproduced_by == ("test_issue.py::test_issue",)
     assert b"test_issue.py" in result.patch
+
+
+def test_a_repair_that_declares_what_it_breaks_is_not_called_wrong(provider, tmp_path):
+    asserts = "    with pytest.raises(ZeroDivisionError):\n        mean([])\n"
+    old = f"import pytest\n\nfrom means import mean\n\n\ndef test_old():\n{asserts}"
+    declared = ("submit", {"contradicted_tests": ["test_old.py::test_old: the issue wants 0.0 there"]})
+
+    class Declaring(Developer):
+        """Declares the test that asserts what the issue calls wrong."""
+
+        def __call__(self, messages):
+            said = [message["content"] for message in messages if message["role"] == "assistant"]
+            if said[-1:] != ["A test first."]:
+                return super().__call__(messages)
+            self.heard.append(str(messages[-1]["content"]))
+            self.repairs.append(REPAIRS[len(self.repairs)])
+            return answer("Done.", ("edit", {"path": "means.py", "old": BUG, "new": self.repairs[-1]}), RUN, declared)
+
+    developer = Declaring()
+    result, tree = searched(provider, tmp_path, developer, rollouts=2, more={"test_old.py": old})
+    assert [node.submitted for node in tree] == [False, False, True, True]
+    assert not any("is not right yet" in heard for heard in developer.heard)
+    assert result.declared == {"test_old.py::test_old": "the issue wants 0.0 there"}
 
 
 def test_what_each_activity_and_each_line_cost_is_in_the_result(provider, tmp_path):
