@@ -24,7 +24,7 @@ from agent.cli import checkout
 from agent.cli.ci import github
 from agent.cli.next_step import next_step
 from agent.engine.session import AtOnce
-from agent.errors import RamifyError, UsageError
+from agent.errors import UsageError, exit_code_of
 from agent.run.grade import Grade
 from agent.untrusted import escaped_lines
 
@@ -180,7 +180,7 @@ def _exit_code(result: Result, received: signal.Signals | None, strict: bool) ->
     if received is not None:
         return 128 + received
     if result.error is not None:
-        return result.error.exit_code if isinstance(result.error, RamifyError) else RamifyError.exit_code
+        return exit_code_of(result.error)
     return TIMED_OUT if result.stop is Stop.TIME else 1
 
 
