@@ -234,7 +234,7 @@ class TestShow:
     def test_it_says_what_was_spent_and_why_it_ended(self, ramify, recorded):
         said = ramify("show", recorded).stdout
         assert "4 states, 4 test runs" in said
-        assert "the price of 1 calls is unknown" in said
+        assert "the price of 1 call is unknown" in said
         assert "improved: the limit of states is reached" in said
 
     @pytest.mark.parametrize("name", ["f" * 64, "../../secret", "\x1b[2J" * 100])

@@ -508,7 +508,7 @@ class TestTheCommands:
         run = recorded(tmp_path / "run", task(ISSUES["mean"]), insights=["Mind the gap."])
         named = ("--model", "openai/tiny", "-c", f"model.base_url={server.url}", "-c", "model.price=[1, 2]")
         done = ramify("add", run, "--memory", "m.db", *named)
-        assert done.stdout.splitlines()[1:] == ["asked openai/tiny: 1 calls, 1100 tokens, $0.0012"]
+        assert done.stdout.splitlines()[1:] == ["asked openai/tiny: 1 call, 1100 tokens, $0.0012"]
         assert "Empty input is a case." in ramify("show", "--memory", "m.db").stdout
 
     def test_solve_names_a_memory_that_cannot_be_used_before_anything_else_unless_it_is_off(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agent.counting import counted
 from agent.errors import MeasureError, NoSuchCommand
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import named_in
@@ -232,7 +233,8 @@ class Measurer:
         report = self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
         if tests or not report.late or not report.valid:
             return report
-        problem = f"the run was ended after {report.duration_s:.0f} s; {sum(report.late.values())} tests were not run"
+        late = counted(sum(report.late.values()), "test was", "tests were")
+        problem = f"the run was ended after {report.duration_s:.0f} s; {late} not run"
         return replace(report, valid=False, problem=problem)
 
     def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
