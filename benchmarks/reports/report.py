@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+from agent.counting import counted
 from benchmarks.batch.batch import Attempt, read_attempts, read_identity
 from benchmarks.grading.verdicts import Verdict, Verdicts, patch_digest, read_verdicts
 
@@ -146,12 +147,12 @@ def as_table(lines: Sequence[Line]) -> Table:
     """The lines as a table, with the totals in the footer."""
     sums = total(lines)
     table = Table(box=None, padding=(0, 2, 0, 0), show_footer=True, footer_style="bold")
-    table.add_column("instance", footer=f"{sums['instances']} instances", no_wrap=True)
+    table.add_column("instance", footer=counted(sums["instances"], "instance"), no_wrap=True)
     table.add_column("tests", footer="/".join(sums["modes"]))
     table.add_column("state")
     table.add_column("solved", footer=str(sums["solved"]))
     table.add_column("resolved", footer=f"{sums['resolved']} of {sums['graded']}")
-    table.add_column("nodes", footer=str(sums["nodes"]), justify="right")
+    table.add_column("states", footer=str(sums["nodes"]), justify="right")
     table.add_column("test runs", footer=str(sums["measurements"]), justify="right")
     table.add_column("seconds", footer=f"{sums['seconds']:.0f}", justify="right")
     table.add_column("tokens", footer=str(sums["tokens"]), justify="right")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Usage
+from agent.counting import counted
 from agent.run.grade import Grade
 from agent.run.spending import Activity
 from sandboxes import Forked
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.solver.solve import Result
 
-__all__ = ["answer_lines", "as_json", "as_text", "cost", "counted", "forks", "tally"]
+__all__ = ["answer_lines", "as_json", "as_text", "cost", "forks", "tally"]
 
 _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
@@ -128,7 +129,7 @@ def _costs(usage: Usage) -> dict[str, Any]:
 
 def forks(forked: Forked) -> str:
     """How often states were forked, and how many forks differed from their snapshot, if that was checked."""
-    times = f"forked {forked.times} times"
+    times = f"forked {counted(forked.times, 'time')}"
     return f"{times}, {counted(forked.mismatches, 'mismatch', 'mismatches')}" if forked.checked else times
 
 
@@ -137,12 +138,10 @@ def cost(usage: Usage) -> str:
     if not usage.model_calls:
         return ""
     known = f"{usage.cost_usd:.4f} dollars"
-    price = (
-        f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
-    )
+    unpriced = f"at least {known} (the price of {counted(usage.unpriced_calls, 'call')} is unknown)"
     cached = f" ({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)"
-    tokens = f"{usage.tokens} tokens{cached if usage.tokens_cached else ''}"
-    return f", {usage.model_calls} model calls, {tokens}, {price}"
+    tokens = f"{counted(usage.tokens, 'token')}{cached if usage.tokens_cached else ''}"
+    return f", {counted(usage.model_calls, 'model call')}, {tokens}, {unpriced if usage.unpriced_calls else known}"
 
 
 def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
@@ -154,11 +153,6 @@ def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
     left_out = f", {not_run} not run" if not_run else ""
     counts = f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
     return f"{goal}, {counts}" if goal else counts
-
-
-def counted(number: int, one: str, more: str = "") -> str:
-    """A number with its noun; `more` is the plural if it is not `one` with an s."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _tests(counts: Any) -> str:
