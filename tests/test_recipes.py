@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 from agent.actions import Edit
 from agent.analysis.report.tree import facts
-from agent.build.composition import check
+from agent.build.composition import check, resume
 from agent.cli.app import app
 from agent.config import load, origins, restore
-from agent.errors import ConfigError
+from agent.errors import ConfigError, UsageError
 from agent.learning.export.hygiene import SUSPECTED
 from agent.learning.memory import Memory
 from agent.learning.memory.recall import OPENING
@@ -334,6 +334,12 @@ def answering(case: Case) -> Callable[[Mapping[str, Any]], Reply]:
         return says("Now.", *edits, done, logprobs=[-0.5] if body.get("logprobs") else [])
 
     return answer
+
+
+def test_a_run_of_single_edits_leaves_no_rollouts_to_finish(tmp_path):
+    Recorder(tmp_path / "run").close().close()
+    with pytest.raises(UsageError, match="makes single edits, and leaves no rollouts unfinished: leave out"):
+        resume(tmp_path / "run", unfinished=True)
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -91,7 +91,7 @@ def start(
     """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
     replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
     `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
-    `agent.engine.engine.Engine`, and `unfinished` as for `solve`.
+    `agent.engine.engine.Engine`; `unfinished` is as for both.
 
     Raises:
         agent.errors.UsageError: the directory holds a run of another task, or with other settings.
@@ -115,7 +115,7 @@ def start(
             if run.started is not None and (unfinished or not run.over):
                 searches = [held.enter_context(Run.read(path)) for path in going(run)]
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
-            engine: MakeSearcher = partial(Engine, schedule=schedule)
+            engine: MakeSearcher = partial(Engine, schedule=schedule, unfinished=unfinished)
             begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
             dumped, was_over = settings.model_dump(mode="json"), run.over and not unfinished
             result = solve(

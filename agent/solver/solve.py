@@ -43,8 +43,8 @@ def solve(
 ) -> Result:
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
     rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
-    patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: first, the lines of
-    work that wait to be continued come to their ends, although the run may be over.
+    patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher has
+    something left to do although the run is over.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
@@ -58,14 +58,12 @@ def solve(
     answers = CandidatePool(session, scorer)
     grower = begin(session, scorer)
     with salvaging(session, answers):
-        return _answer(session, grower, answers, unfinished)
+        return _answer(session, grower, answers)
 
 
-def _answer(session: Session, grower: Searcher, answers: CandidatePool, unfinished: bool) -> Result:
+def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:
     run, parts = session.run, session.components
     try:
-        if unfinished:
-            grower.run(session.cancel, lambda: None, waiting=True)
         if parts.waves:
             stop = Rounds(session, parts.waves, grower, answers).run()
         else:
