@@ -290,7 +290,8 @@ class Settings(BaseModel):
     search: Choice = Choice(name="auto")
     """A search algorithm by name. Some have other defaults for `mutate` (`agent.search.registry.SINGLE_EDITS`)."""
     value: Choice = Choice(name="tests")
-    """How states are valued, by name. All but `tests` ask a model: their option `model`, or else the policy's."""
+    """How states are valued, by name. All but `tests` ask a model: their option `model` (and `base_url`), or else the
+    policy's. `prm` asks a trained verifier, which a vLLM server has."""
     prior: Literal["policy", "model", "ranking"] = "policy"
     """Who says how likely a state is to be right before its tests run (`search.prior_visits`, `search.prior_share`,
     `search.formula=puct`): the `policy`, by the likelihood of its proposal; its `model`, which is shown the change and

@@ -127,14 +127,20 @@ POLICIES: dict[str, Callable[[Mapping[str, Any], Run, Callable[[str], Model]], P
 
 
 def model_of(
-    settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, run: Run | None, name: str
+    settings: Settings,
+    held: ExitStack,
+    halt: Halt,
+    make: Callable[..., Model] | None,
+    run: Run | None,
+    name: str,
+    **client: Any,
 ) -> Model:
     """The model of a name, closed with `held`; `make` replaces `agent.models.registry.make`. It learns how long the
-    tests of the run take."""
+    tests of the run take. `client`: what differs from the settings."""
     from agent.models import registry
 
     cache_ttl = partial(_cache_ttl, settings, run)
-    model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **settings.model.of_client())
+    model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **{**settings.model.of_client(), **client})
     held.callback(model.close)
     return model
 
@@ -148,20 +154,29 @@ def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
     return lifetime(state_s(run.tree.root.report, settings.measure.timing) if run and measured else 0.0)
 
 
-def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
-    """The value. If it needs a model, that is the policy's unless another is named."""
+def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
+    """The value. If it needs a model, that is the policy's unless another is named; `base_url` says where it is, if not
+    where the policy's is."""
     name, options = settings.value.name, dict(settings.value.options)
     if name not in VALUES:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
     if "model" not in [field.name for field in dataclasses.fields(VALUES[name])]:  # type: ignore[arg-type]  # all are dataclasses
         return _construct(VALUES[name], options, f"value.{name}")
-    model = options.pop("model", settings.primary_model)
+    model, url = options.pop("model", settings.primary_model), options.pop("base_url", None)
     if model is None:
         raise ConfigError(
             f"value `{name}` needs a model, and policy `mutate` has none: set one with "
             "-c value.model=PROVIDER/NAME, or use --value tests"
         )
-    return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
+    asked = models(str(model)) if url is None else models(str(model), base_url=str(url))
+    if name == "prm":
+        from agent.models.openai import OpenAIModel
+        from agent.models.scoring import ScoringModel
+
+        if not isinstance(asked, OpenAIModel):
+            raise ConfigError(f"value.model={model}: give openai/NAME with value.base_url, such as a vLLM server")
+        asked = ScoringModel(asked)
+    return _construct(VALUES[name], {**options, "model": asked}, f"value.{name}")
 
 
 def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | Ranking | None:

@@ -27,6 +27,7 @@ _HELP: dict[Method, str] = {
     "kto": "Tell right answers from wrong ones (formats kto, edit-kto).",
     "reward": "Learn a reward from preferences (formats preference, edit-preference).",
     "grpo": "Follow the policy gradient of recorded trees (format grpo-tree).",
+    "prm": "Learn how likely a state leads to a right solution, for --value prm (format verifier).",
 }
 
 

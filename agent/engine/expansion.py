@@ -229,7 +229,12 @@ class Expansion:
             prior=child.prior if evaluation.expected is None else evaluation.expected,
             terminal=child.terminal or evaluation.solved,
             refused=self._components.gate == "strict" and not improves_strictly(path, report),
+            patch=self._patch(child) if child.by_model or child.kind == "fuse" else "",
         )
+
+    def _patch(self, child: Node) -> str:
+        """The blob of a state's patch against the root, which is kept whatever becomes of the state."""
+        return self._run.journal.put_blob(self._components.provider.diff(self._tree.root.snapshot, child.snapshot))
 
     def _measure_again(self) -> Remeasured:
         """The node's report and evaluation from a fresh run of its tests, whatever is known."""

@@ -25,6 +25,7 @@ __all__ = [
     "fenced",
     "issue_messages",
     "ranking_messages",
+    "shown_candidate",
     "shown_issue",
     "speech",
     "unmeasured_messages",
@@ -45,10 +46,15 @@ def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) ->
 
 def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
     """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
-    before, after = map(_counts, (case.path[0].report, case.report))
-    details = fenced("tests", terminal_text(tests.notes), int(NOTES_BYTES * length)) if tests.notes else ""
-    candidate = render("judge_candidate", patch=_change(case, length), before=before, after=after, details=details)
+    candidate = shown_candidate(case.path[0].report, case.report, case.patch(), tests.notes, length)
     return _conversation(f"{shown_issue(case.task, length)}\n\n{candidate}", question)
+
+
+def shown_candidate(before: SuiteReport, after: SuiteReport, patch: bytes, notes: str, length: float = 1.0) -> str:
+    """A change against the base state, whose report is `before`, and what tests say of it, as counts and in words."""
+    details = fenced("tests", terminal_text(notes), int(NOTES_BYTES * length)) if notes else ""
+    change = fenced("change", printable(patch), int(PATCH_BYTES * length))
+    return render("judge_candidate", patch=change, before=_counts(before), after=_counts(after), details=details)
 
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:

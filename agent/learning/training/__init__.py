@@ -24,7 +24,7 @@ from agent.learning.managed_process import gone_after, leaving_by_signals
 
 __all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "plan", "require_checkpoint", "train"]
 
-Method = Literal["sft", "dpo", "kto", "reward", "grpo"]
+Method = Literal["sft", "dpo", "kto", "reward", "grpo", "prm"]
 METHODS: Mapping[Method, tuple[str, ...]] = {
     "sft": (
         "sft",
@@ -42,6 +42,7 @@ METHODS: Mapping[Method, tuple[str, ...]] = {
     "kto": ("kto", "edit-kto"),
     "reward": ("preference", "line-preference", "edit-preference"),
     "grpo": ("grpo-tree",),
+    "prm": ("verifier",),
 }
 """The `ramify export` formats that each method accepts."""
 WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "traversal", "trajectories")

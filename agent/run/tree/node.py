@@ -66,6 +66,8 @@ class Node:
     edit."""
     line_end: str = ""
     """Why the line of work ended here; empty where it continues, or where the policy proposes single edits."""
+    patch: str = ""
+    """The blob of the patch against the root; empty for single edits, which say what they change."""
 
     @property
     def state_hash(self) -> str:
