@@ -169,13 +169,6 @@ def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
             "-c value.model=PROVIDER/NAME, or use --value tests"
         )
     asked = models(str(model)) if url is None else models(str(model), base_url=str(url))
-    if name == "prm":
-        from agent.models.openai import OpenAIModel
-        from agent.models.scoring import ScoringModel
-
-        if not isinstance(asked, OpenAIModel):
-            raise ConfigError(f"value.model={model}: give openai/NAME with value.base_url, such as a vLLM server")
-        asked = ScoringModel(asked)
     return _construct(VALUES[name], {**options, "model": asked}, f"value.{name}")
 
 

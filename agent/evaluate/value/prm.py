@@ -1,14 +1,15 @@
 """A process reward model as value: a trained verifier says how likely a state leads to a right solution.
 
-The verifier is a generative one (arXiv 2408.15240): it is asked a question, and the probability that it answers " yes"
-rather than " no" is the reward. `ramify export --format verifier` writes the rows that teach it, from the same text.
+The verifier is a generative one (arXiv 2408.15240): it is asked a question, and the probability that it answers "yes"
+rather than "no" is the reward. `ramify export --format verifier` writes the rows that teach it, from the same text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent.budget import BudgetSpent
 from agent.errors import PolicyError, TooLong
@@ -24,7 +25,8 @@ from agent.task import Task
 
 __all__ = ["ANSWERS", "Prm", "verifier_question"]
 
-ANSWERS = (" yes", " no")
+ANSWERS = ("yes", "no")
+ASKED: Mapping[str, Any] = {"temperature": 0.0, "max_tokens": 1, "logprobs": True, "top_logprobs": 20}
 LENGTHS = (1.0, 0.5, 0.2)
 """The fractions of the question that are tried where the model has little room."""
 
@@ -36,7 +38,7 @@ class Prm:
     (arXiv 2406.03816)."""
 
     model: Model
-    """It gives the log-probability of each of two texts (`agent.models.scoring`)."""
+    """Its server gives the log-probabilities of the likeliest tokens, as vLLM does."""
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the reward."""
@@ -46,7 +48,8 @@ class Prm:
         """The reward of a state.
 
         Raises:
-            agent.models.conversing.Abstained: the model may not be asked, or the question is too long for it.
+            agent.models.conversing.Abstained: the model may not be asked, the question is too long for it, or its
+                server gives no probabilities.
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
         """
         if case.ask is None:
@@ -55,7 +58,7 @@ class Prm:
             text = verifier_question(case.task, case.path[0].report, case.report, case.patch(), tests.notes, length)
             message: Message = {"role": "user", "content": text}
             try:
-                return Opinion(_share(case.ask(self.model, [message], texts=list(ANSWERS)).logprobs))
+                return Opinion(_share(case.ask(self.model, [message], **ASKED).first))
             except TooLong as error:
                 problem = str(error)
             except (BudgetSpent, PolicyError) as error:
@@ -69,10 +72,16 @@ def verifier_question(
     """What the verifier is asked about a state with this patch against the base state, whose report is `before`.
     `notes`: what the tests say of the state in words. `length`, in (0, 1], scales all limits."""
     candidate = shown_candidate(before, after, patch, notes, length)
-    return render("verifier", issue=shown_issue(task, length), candidate=candidate).rstrip("\n")
+    return render("verifier", issue=shown_issue(task, length), candidate=candidate).strip()
 
 
-def _share(logprobs: Sequence[float]) -> float:
-    """The probability of the first of two texts, if one of them is given."""
-    yes, no = logprobs
-    return 1.0 / (1.0 + math.exp(min(700.0, no - yes)))
+def _share(first: Mapping[str, float]) -> float:
+    """The probability of "yes", if the answer begins with one of the two words.
+
+    Raises:
+        Abstained: neither is among the likeliest tokens.
+    """
+    yes, no = (sum(math.exp(p) for token, p in first.items() if token.strip().lower() == word) for word in ANSWERS)
+    if not yes + no:
+        raise Abstained("the server gives no log-probability of yes or no as the first token (`top_logprobs`)")
+    return yes / (yes + no)

@@ -61,8 +61,8 @@ class Verifier:
             right = round(worth.value * count)
             for number in range(count):
                 yield {
-                    "prompt": prompt,
-                    "completion": ANSWERS[0 if number < right else 1],
+                    "prompt": [{"role": "user", "content": prompt}],
+                    "completion": [{"role": "assistant", "content": ANSWERS[0 if number < right else 1]}],
                     "value": worth.value,
                     "leaves": worth.leaves,
                     "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
