@@ -24,19 +24,15 @@ NO_PATCH = "the patch of the state was not kept"
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Rows for each measured state that changes something. The question is that of `--value prm`; the answers are in
-    the proportion of the right and the wrong leaves below the state, so that the probability that a model learns is
-    their mean outcome, the Monte Carlo value of Math-Shepherd (arXiv 2312.08935)."""
+    """One row for each measured state that changes something. The question is that of `--value prm`, and the answer yes
+    if at least half of the leaves below the state are right: a Monte Carlo estimate as in Math-Shepherd
+    (arXiv 2312.08935), of which `value` has the mean."""
 
     outcome: Outcome = "solved"
     """What counts as right: whether leaves are solved, or their value."""
-    rows: int = 4
-    """The most rows of one state, at least 1."""
 
     def __post_init__(self) -> None:
         require_outcome(self.outcome)
-        if self.rows < 1:
-            raise ValueError(f"rows={self.rows}: give at least 1")
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
@@ -57,13 +53,10 @@ class Verifier:
             case = EvaluationInput(task, run.tree.path(node.parents[0]), node.report)
             prompt = verifier_question(task, base, node.report, patch, PassingTests().evaluate(case).notes)
             worth = below[node.id]
-            count = min(self.rows, worth.leaves)
-            right = round(worth.value * count)
-            for number in range(count):
-                yield {
-                    "prompt": [{"role": "user", "content": prompt}],
-                    "completion": [{"role": "assistant", "content": ANSWERS[0 if number < right else 1]}],
-                    "value": worth.value,
-                    "leaves": worth.leaves,
-                    "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
-                }
+            yield {
+                "prompt": [{"role": "user", "content": prompt}],
+                "completion": [{"role": "assistant", "content": ANSWERS[0 if worth.value >= 0.5 else 1]}],
+                "value": worth.value,
+                "leaves": worth.leaves,
+                "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
+            }
