@@ -63,6 +63,8 @@ class Recorder:
             policy_id="mutate/1",
             label=f"edit {number}",
         )
+        if made.by_model:
+            changes = {"patch": self.run.journal.put_blob(f"+ state {number}\n".encode()), **changes}
         self.run.record(Added(replace(made, **changes)))
         return number
 

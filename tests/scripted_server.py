@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,9 +75,11 @@ def says(
     cached: int = 0,
     usage: bool = True,
     logprobs: Iterable[float] = (),
+    first: Sequence[Mapping[str, object]] = (),
     **extra: object,
 ) -> Reply:
-    """An answer that says `text` and calls tools (a name, and arguments or their JSON text as it is)."""
+    """An answer that says `text` and calls tools (a name, and arguments or their JSON text as it is). `first`: the
+    likeliest first tokens."""
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "annotations": [], **extra}
     if calls:
         message["tool_calls"] = [
@@ -99,6 +101,9 @@ def says(
     }
     if tokens := [{"token": "t", "logprob": each, "bytes": None, "top_logprobs": []} for each in logprobs]:
         body["choices"][0]["logprobs"] = {"content": tokens, "refusal": None}
+    if first:
+        token = {**first[0], "top_logprobs": list(first)}
+        body["choices"][0]["logprobs"] = {"content": [token], "refusal": None}
     if usage:
         body["usage"] = {
             "prompt_tokens": tokens_in,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agent.cli.app import app
-from agent.errors import ConfigError, MemoryUnusable, RamifyError
+from agent.errors import ConfigError, MemoryUnusable, UsageError
 from agent.learning.memory import Memory
 from agent.learning.memory.admission import Unverified
 from agent.learning.memory.claims import alike, opposed
@@ -316,6 +316,13 @@ class TestReflections:
         assert (worst.predicted, worst.measured, worst.basis) == (0.7, 0.05, "judge")
         assert (worst.done, worst.said) == ("rewrote the parser", "Broken: t.py::some")
 
+    def test_are_made_of_small_differences_where_values_lie_close_together(
+        self, memory: Memory, tmp_path: Path
+    ) -> None:
+        near = (state(0, None, 0.1, BROKEN, "base"), state(1, 0, 0.0, BROKEN), state(2, 0, 0.095, BROKEN))
+        run = recorded(tmp_path / "run", task(ISSUES["date"]), states=near, status="no_patch", stop="NODES")
+        assert [each.node for each in remember(memory, run) if isinstance(each, Reflection)] == [1]
+
     def test_predict_what_the_search_held_the_parent_for(self, memory: Memory, tmp_path: Path) -> None:
         choice = Choice(1, reasons=(Reason(1, {"score": 2.0, "value": 0.9}), Reason(1, {"score": 1.0})))
         found = {each.node: each for each in self.reflections(memory, tmp_path, choices={2: choice})}
@@ -430,7 +437,7 @@ class TestTheFile:
         with pytest.raises(MemoryUnusable, match="not a memory of ramify"):
             Memory(tmp_path / "other.db")
         assert (tmp_path / "other.db").read_bytes() == before
-        with pytest.raises(MemoryUnusable, match="there is no memory at"):
+        with pytest.raises(UsageError, match="there is no memory at"):
             Memory(tmp_path / "none.db", make=False)
 
     def test_a_run_is_remembered_whole_or_not_at_all(self, memory: Memory, tmp_path: Path) -> None:
@@ -508,7 +515,7 @@ class TestTheCommands:
         run = recorded(tmp_path / "run", task(ISSUES["mean"]), insights=["Mind the gap."])
         named = ("--model", "openai/tiny", "-c", f"model.base_url={server.url}", "-c", "model.price=[1, 2]")
         done = ramify("add", run, "--memory", "m.db", *named)
-        assert done.stdout.splitlines()[1:] == ["asked openai/tiny: 1 calls, 1100 tokens, $0.0012"]
+        assert done.stdout.splitlines()[1:] == ["asked openai/tiny: 1 call, 1100 tokens, $0.0012"]
         assert "Empty input is a case." in ramify("show", "--memory", "m.db").stdout
 
     def test_solve_names_a_memory_that_cannot_be_used_before_anything_else_unless_it_is_off(
@@ -533,6 +540,6 @@ class TestTheCommands:
     )
     def test_refuse_in_one_line(self, ramify: Callable[..., Any], argv: tuple[str, ...], said: str) -> None:
         done = ramify(*argv)
-        assert isinstance(done.exception, RamifyError)
+        assert isinstance(done.exception, UsageError)
         assert said in str(done.exception)
         assert (len(str(done.exception).splitlines()), done.stdout) == (1, "")

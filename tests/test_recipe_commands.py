@@ -98,6 +98,7 @@ def trained(row: Row) -> list[bool]:
 EXPORTS: dict[str, tuple[Callable[[Path], Run], Callable[[Row], object]]] = {
     "rest-mcts": (small_tree, lambda row: (row["value"], row["leaves"]) == (0.5, 2)),
     "agent-q": (judged_siblings, mixes),
+    "r-mcts": (small_tree, lambda row: row["stitched"] and row["visits"] == [1, 2, 3]),
     "agent-r": (small_tree, lambda row: row["stitched"] and row["error"] == 2),
     "mcts-dpo": (chat_tree, lambda row: row["provenance"]["policies"] == ["chat/tiny@1"] and row["margin"] > 0.2),
     "tp-llama": (siblings_of_solved, lambda row: "right" in json.dumps(row["chosen"]) and row["margin"] < 0.2),
@@ -146,7 +147,7 @@ def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run")
     assert "- Ask what a reduction does with nothing. [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
-    assert "took 1 skills" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
+    assert "took 1 skill of" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
+from agent.evaluate.foresight import Foresight, Ranking
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
 from agent.measure.scopes.scopes import state_s
@@ -23,6 +24,7 @@ from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
+from agent.solver.contrast import Contrast
 from agent.solver.refine.plan import Planner
 from agent.solver.summaries.by_model import ModelSummariser
 from agent.solver.tournament.judges import judge_of
@@ -30,7 +32,16 @@ from agent.solver.tournament.judges import judge_of
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["model_of", "policies_of", "policy_of", "require_needs", "round_components", "search_of", "value_of"]
+__all__ = [
+    "foresight_of",
+    "model_of",
+    "policies_of",
+    "policy_of",
+    "require_needs",
+    "round_components",
+    "search_of",
+    "value_of",
+]
 
 _T = TypeVar("_T")
 
@@ -116,14 +127,20 @@ POLICIES: dict[str, Callable[[Mapping[str, Any], Run, Callable[[str], Model]], P
 
 
 def model_of(
-    settings: Settings, held: ExitStack, halt: Halt, make: Callable[..., Model] | None, run: Run | None, name: str
+    settings: Settings,
+    held: ExitStack,
+    halt: Halt,
+    make: Callable[..., Model] | None,
+    run: Run | None,
+    name: str,
+    **client: Any,
 ) -> Model:
     """The model of a name, closed with `held`; `make` replaces `agent.models.registry.make`. It learns how long the
-    tests of the run take."""
+    tests of the run take. `client`: what differs from the settings."""
     from agent.models import registry
 
     cache_ttl = partial(_cache_ttl, settings, run)
-    model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **settings.model.of_client())
+    model = (make or registry.make)(name, halt=halt, cache_ttl=cache_ttl, **{**settings.model.of_client(), **client})
     held.callback(model.close)
     return model
 
@@ -137,20 +154,31 @@ def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
     return lifetime(state_s(run.tree.root.report, settings.measure.timing) if run and measured else 0.0)
 
 
-def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
-    """The value. If it needs a model, that is the policy's unless another is named."""
+def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
+    """The value. If it needs a model, that is the policy's unless another is named; `base_url` says where it is, if not
+    where the policy's is."""
     name, options = settings.value.name, dict(settings.value.options)
     if name not in VALUES:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")
     if "model" not in [field.name for field in dataclasses.fields(VALUES[name])]:  # type: ignore[arg-type]  # all are dataclasses
         return _construct(VALUES[name], options, f"value.{name}")
-    model = options.pop("model", settings.primary_model)
+    model, url = options.pop("model", settings.primary_model), options.pop("base_url", None)
     if model is None:
         raise ConfigError(
             f"value `{name}` needs a model, and policy `mutate` has none: set one with "
             "-c value.model=PROVIDER/NAME, or use --value tests"
         )
-    return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
+    asked = models(str(model)) if url is None else models(str(model), base_url=str(url))
+    return _construct(VALUES[name], {**options, "model": asked}, f"value.{name}")
+
+
+def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | Ranking | None:
+    """What scores states before they are measured, if a model is to. Raises ConfigError if there is none."""
+    if settings.prior == "policy":
+        return None
+    if settings.primary_model is None:
+        raise ConfigError(f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL")
+    return (Foresight if settings.prior == "model" else Ranking)(models(settings.primary_model))
 
 
 def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:
@@ -163,6 +191,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
     if not settings.in_waves:
         return None
     primary_model, refine = settings.primary_model, settings.refine
+    contrasting = (settings.tournament.model or primary_model) if settings.tournament.contrast else None
     planning = (refine.model or primary_model) if refine.plan and refine.priors and settings.rounds > 1 else None
     return RoundComponents(
         rollouts=settings.rollouts,
@@ -172,6 +201,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
         refine=refine,
         judge=judge_of(settings.tournament, primary_model, models),
         summariser=ModelSummariser(models(primary_model)) if primary_model else None,
+        contrast=Contrast(models(contrasting)) if contrasting else None,
         planner=Planner(models(planning)) if planning else None,
     )
 

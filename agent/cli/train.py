@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent import counting
 from agent.cli.help import example, new_app
 from agent.errors import UsageError
 
@@ -26,6 +27,7 @@ _HELP: dict[Method, str] = {
     "kto": "Tell right answers from wrong ones (formats kto, edit-kto).",
     "reward": "Learn a reward from preferences (formats preference, edit-preference).",
     "grpo": "Follow the policy gradient of recorded trees (format grpo-tree).",
+    "prm": "Learn how likely a state leads to a right solution, for --value prm (format verifier).",
 }
 
 
@@ -50,7 +52,9 @@ def counts(
         edits.write(out)
     except OSError as error:
         raise UsageError(f"--out {out} cannot be written ({error.strerror}): name another file") from error
-    sys.stdout.write(f"{edits.right} of {edits.tried} edits of {edits.runs} runs were right; {out}\n")
+    sys.stdout.write(
+        f"{edits.right} of {edits.tried} edits were right (from {counting.counted(edits.runs, 'run')}); {out}\n"
+    )
 
 
 def _command(method: Method) -> Callable[..., None]:

@@ -32,7 +32,7 @@ from agent.run.eviction import make_room
 from agent.run.schedule import Schedule, ScheduleEntry
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.choice import Choice
-from agent.search.continuing import OpenLines
+from agent.search.continuing import OpenLines, continued
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
 __all__ = ["Engine"]
@@ -48,8 +48,9 @@ FAILURES_IN_A_ROW = 10
 class Engine:
     """Grows a run's tree until it is told to stop. One object serves one session."""
 
-    def __init__(self, session: Session, scorer: Scorer, schedule: Schedule = ()) -> None:
-        """`schedule` is repeated before anything is selected (`agent.run.schedule`), by a single worker."""
+    def __init__(self, session: Session, scorer: Scorer, schedule: Schedule = (), *, unfinished: bool = False) -> None:
+        """`schedule` is repeated before anything is selected (`agent.run.schedule`), by a single worker. `unfinished`:
+        before anything else, the lines of work that wait, of whatever round, are continued to their ends."""
         self._session, self._components, self._run = session, session.components, session.run
         self._panel = Panel((self._components.policy, *self._components.others))
         self._mixed = bool(self._components.others)
@@ -58,11 +59,18 @@ class Engine:
         self._stop: Stop | None = None
         self._schedule, self._in_flight = list(schedule), InFlight(self._run)
         self._failures_in_a_row = 0
+        self._unfinished = unfinished
         self.error: Exception | None = None
         """What ended the search when the stop is FAILED, or made the last expansion fail."""
 
     def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
         """Expand nodes until `done` gives a reason to stop, nothing is left, a limit is reached or `cancel` is set."""
+        if self._unfinished and self._grow(cancel, lambda: None) is Stop.FAILED:
+            return Stop.FAILED
+        self._unfinished = False
+        return self._grow(cancel, done)
+
+    def _grow(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
         self._cancel, self._done, self._stop = cancel, done, None
         self._in_flight = InFlight(self._run)
         workers = self._components.workers
@@ -149,6 +157,8 @@ class Engine:
         """What people ordered, else the line of work that waits, else what the search selects. Several policies on one
         tree alternate with that."""
         run, components = self._run, self._components
+        if self._unfinished:
+            return continued(run.tree)
         continuing = components.lines is not None and not (self._mixed and number % 2)
         room = None if self._mixed else self._room()
         orders = self._in_flight.orders
@@ -163,9 +173,11 @@ class Engine:
             return None
         tree = self._run.round_tree or self._run.tree
         if self._components.waves:
-            return self._components.waves.rollouts - tree.view((FinishedRollouts, False), FinishedRollouts).count
+            finished = tree.view((FinishedRollouts, False), FinishedRollouts).count
+            return self._components.waves.rollouts + self._components.over - finished
         ended = tree.view(OpenLines, OpenLines).ended
-        return max(1, self._components.lines - sum(tree[node_id].submitted for node_id in ended))
+        wanted = self._components.lines + self._components.over
+        return max(1, wanted - sum(tree[node_id].submitted for node_id in ended))
 
     # One expansion
 

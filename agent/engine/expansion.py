@@ -131,7 +131,7 @@ class Expansion:
             agent.errors.RamifyError, agent.budget.BudgetSpent, sandboxes.SandboxError: it failed, and changed nothing.
         """
         if self.lost >= TRIES:
-            raise PolicyError(f"the process that carried it out was killed each of {self.lost} times")
+            raise PolicyError(f"the process that carried it out was killed each time, {self.lost} in all")
         match self.choice.act:
             case "expand":
                 taken = self._take_turns(temporary)
@@ -226,9 +226,15 @@ class Expansion:
             child,
             report=report,
             evaluation=evaluation,
+            prior=child.prior if evaluation.expected is None else evaluation.expected,
             terminal=child.terminal or evaluation.solved,
             refused=self._components.gate == "strict" and not improves_strictly(path, report),
+            patch=self._patch(child) if child.by_model or child.kind == "fuse" else "",
         )
+
+    def _patch(self, child: Node) -> str:
+        """The blob of a state's patch against the root, which is kept whatever becomes of the state."""
+        return self._run.journal.put_blob(self._components.provider.diff(self._tree.root.snapshot, child.snapshot))
 
     def _measure_again(self) -> Remeasured:
         """The node's report and evaluation from a fresh run of its tests, whatever is known."""

@@ -39,6 +39,8 @@ class Completion:
     reasoning can read it, the message names that model (`agent.models.wire.sendable`)."""
     logprobs: tuple[float, ...] = ()
     """The log-probability of each token of the answer, if they were requested and the server gave them."""
+    first: Mapping[str, float] = field(default_factory=dict)
+    """The log-probabilities of the likeliest first tokens, if they were requested and the server gave them."""
 
     @property
     def likelihood(self) -> float:

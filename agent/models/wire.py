@@ -97,7 +97,7 @@ def completion(body: Any, model: str, price: Price | None = None, cost_usd: floa
         raise problem from error
     finish = choice.get("finish_reason") or "stop"
     kept = signed(_to_send_back(message), model)
-    return Completion(text, tool_calls, spent, finish, kept, _logprobs(choice))
+    return Completion(text, tool_calls, spent, finish, kept, _logprobs(choice), _first(choice))
 
 
 def _problem(body: Any, model: str) -> RamifyError | Transient:
@@ -143,6 +143,17 @@ def _logprobs(choice: Mapping[str, Any]) -> tuple[float, ...]:
     except (AttributeError, KeyError, TypeError, ValueError):
         return ()
     return logprobs if all(map(math.isfinite, logprobs)) else ()
+
+
+def _first(choice: Mapping[str, Any]) -> dict[str, float]:
+    """The log-probabilities of the likeliest first tokens; empty if there are none or they are malformed."""
+    try:
+        tokens = (choice.get("logprobs") or {}).get("content") or ()
+        top = (tokens[0].get("top_logprobs") or ()) if tokens else ()
+        likeliest = [(str(each["token"]), float(each["logprob"])) for each in top]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}
+    return {token: logprob for token, logprob in likeliest if math.isfinite(logprob)}
 
 
 def _text(content: object) -> str:

@@ -23,9 +23,10 @@ DISCARDED = "discarded"
 
 
 def kept_patch(run: Run, node: NodeId) -> str:
-    """The blob of a state's patch against the base state, where it was discarded or verified; else empty."""
+    """The blob of a state's patch against the base state: of one that a model or a merge made, and of others where they
+    were discarded or verified; else empty."""
     discarded = run.note(node, DISCARDED) or {}
-    return discarded.get("patch", "") or (run.verdict(node) or {}).get("patch", "")
+    return run.tree[node].patch or discarded.get("patch", "") or (run.verdict(node) or {}).get("patch", "")
 
 
 def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[object] | None = None) -> None:

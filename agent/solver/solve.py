@@ -39,16 +39,18 @@ def solve(
     on_event: Callable[[Event], None] | None = None,
     known: Run | None = None,
     begin: MakeSearcher = Engine,
+    unfinished: bool = False,
 ) -> Result:
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
     rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
-    patch is verified in any case. `begin` makes the searcher; by default an engine.
+    patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher has
+    something left to do although the run is over.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
         sandboxes.SandboxError: the base state cannot be made.
     """
-    if run.ended is not None and run.over:
+    if run.ended is not None and run.over and not unfinished:
         return result_of(run, run.ended)
     session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.counting import counted
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import error_of
@@ -11,6 +12,7 @@ from agent.run.grade import Grade, grade
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node, NodeId
+from agent.solver.contrast import suspects
 from agent.solver.delegation.attempts import unmerged
 
 __all__ = ["manipulations", "refusal", "remarks"]
@@ -47,10 +49,12 @@ def _of_run(run: Run) -> Iterator[str]:
     flaky += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     if flaky:
         yield f"failed once and passed when run again with the same patch: {', '.join(dict.fromkeys(flaky))}"
+    for node, reason in suspects(run).items():
+        yield f"state {node} may only satisfy the tests, says a model that compared the answers: {reason}"
     if problem := (run.note(0, "spectrum") or {}).get("problem"):
         yield f"the failing tests could not be traced: {problem}"
     if count := sum(ABSTAINED in node.evaluation.parts for node in run.tree):
-        yield f"for {count} states a model gave no readable opinion; their tests decide"
+        yield f"for {counted(count, 'state')} a model gave no readable opinion; their tests decide"
 
 
 def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
@@ -64,7 +68,7 @@ def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
         return ()
     broken = verdict.get("broken", ())
     names = f"{', '.join(broken[:NAMED])}{f' and {len(broken) - NAMED} more' if len(broken) > NAMED else ''}"
-    tests = "1 test" if len(broken) == 1 else f"{len(broken)} tests"
+    tests = counted(len(broken), "test")
     why = f"the full test run broke {tests}: {names}" if broken else verdict.get("why", "").partition("\n")[0]
     return (f"state {best.id} looked better, but {why or 'its verification refused it'}",)
 

@@ -7,6 +7,7 @@ from agent.evaluate.value.blend import Blend
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
 from agent.evaluate.value.judge import Judge
+from agent.evaluate.value.prm import Prm
 from agent.evaluate.value.tests import PassingTests
 
 __all__ = ["VALUES"]
@@ -16,6 +17,7 @@ VALUES: dict[str, type[Value]] = {
     "checklist": Checklist,
     "debate": Debate,
     "judge": Judge,
+    "prm": Prm,
     "tests": PassingTests,
 }
 """A value's dataclass is the schema of its settings; a value with a field `model` asks that model."""

@@ -22,6 +22,8 @@ from agent.learning.export.retro import Retro
 from agent.learning.export.revision import Revision
 from agent.learning.export.sft import Sft
 from agent.learning.export.trajectories import Trajectories
+from agent.learning.export.traversal import Traversal
+from agent.learning.export.verifier import Verifier
 from agent.run.run import Run
 
 __all__ = ["FORMATS", "Format", "construct", "make", "options_of"]
@@ -50,8 +52,10 @@ FORMATS = {
     "line-preference": Format(LinePreference, "pairs of whole ways, of which one succeeded (TRL: RewardTrainer)"),
     "kto": Format(Kto, "answers that led to a solved state, and answers that did not (TRL: KTOTrainer)"),
     "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number"),
+    "verifier": Format(Verifier, "states in words, and whether they led to a right solution, for `ramify train prm`"),
     "grpo-tree": Format(GrpoTree, "each step with fork-, trajectory-, tree- and state-relative advantages"),
     "revision": Format(Revision, "a wrong path with the loss off, a reflection that undoes it, the right path"),
+    "traversal": Format(Traversal, "whole searches: each visited state in order, and the ways back in between"),
     "lookahead": Format(Lookahead, "at a decision, the outcome of each explored branch, then the choice of the best"),
     "critique": Format(Critique, "whole attempts, each judged by whether it solved the task"),
     "plan": Format(Plan, "plans in words that led to solved states or better rounds"),

@@ -23,6 +23,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 COLUMNS = {"sft": {"messages", "prompt", "completion", "tools"}, "dpo": {"prompt", "chosen", "rejected", "tools"}}
 COLUMNS |= {"kto": {"prompt", "completion", "label", "tools"}, "reward": COLUMNS["dpo"]}
+COLUMNS["prm"] = COLUMNS["sft"]
 COLUMNS |= {"grpo": {"prompt", "completion", "tools", "advantage", "weight"}}
 """The columns that each method's trainer reads."""
 
@@ -95,7 +96,7 @@ def _trainer(order: dict[str, Any], out: Path) -> Any:
 def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
     import trl
 
-    names = {"sft": "SFT", "dpo": "DPO", "kto": "KTO", "reward": "Reward", "grpo": "GRPO"}
+    names = {"sft": "SFT", "dpo": "DPO", "kto": "KTO", "reward": "Reward", "grpo": "GRPO", "prm": "SFT"}
     common = {
         "output_dir": str(out / "checkpoints"),
         "num_train_epochs": order["epochs"],
@@ -129,7 +130,7 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
         del common["max_length"]
         together = order["batch"] * int(os.environ.get("WORLD_SIZE", "1"))
         common |= {"eval_strategy": "no", "steps_per_generation": 1, "num_generations": together}
-    elif order["method"] != "reward":
+    elif order["method"] not in ("reward", "prm"):
         common |= {"beta": order["beta"]}
     name = names[order["method"]]
     return getattr(trl, f"{name}Config")(**common), getattr(trl, f"{name}Trainer")

@@ -1,0 +1,62 @@
+"""Rows for a verifier: a state in words, and whether one can go on from it to a right solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.value import EvaluationInput
+from agent.evaluate.value.prm import ANSWERS, verifier_question
+from agent.evaluate.value.tests import PassingTests
+from agent.learning.export import GOAL_UNKNOWN, Row, refused
+from agent.learning.export.provenance import provenance
+from agent.learning.export.turns import Turns
+from agent.run.action_log import task_of
+from agent.run.credit import Outcome, goals_known, outcome, require_outcome, worths
+from agent.run.eviction import kept_patch
+from agent.run.run import Run
+
+__all__ = ["Verifier"]
+
+NO_PATCH = "the patch of the state was not kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """One row for each measured state that changes something. The question is that of `--value prm`, and the answer yes
+    if at least half of the leaves below the state are right: a Monte Carlo estimate as in Math-Shepherd
+    (arXiv 2312.08935), of which `value` has the mean."""
+
+    outcome: Outcome = "solved"
+    """What counts as right: whether leaves are solved, or their value."""
+
+    def __post_init__(self) -> None:
+        require_outcome(self.outcome)
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns, below = Turns(run), worths(run.tree, outcome(run, self.outcome))
+        base = run.tree.root.report
+        task = replace(task_of(run), goal_tests=resolve_goals(task_of(run), base))
+        for node in run.tree:
+            taken = turns.of(node.id)
+            if not taken or node.state_hash == run.tree.root.state_hash:
+                continue
+            if self.outcome == "solved" and not goals_known(run):
+                yield refused(GOAL_UNKNOWN)
+                continue
+            if not (blob := kept_patch(run, node.id)):
+                yield refused(NO_PATCH)
+                continue
+            patch = run.journal.get_blob(blob)
+            case = EvaluationInput(task, run.tree.path(node.parents[0]), node.report)
+            prompt = verifier_question(task, base, node.report, patch, PassingTests().evaluate(case).notes)
+            worth = below[node.id]
+            yield {
+                "prompt": [{"role": "user", "content": prompt}],
+                "completion": [{"role": "assistant", "content": ANSWERS[0 if worth.value >= 0.5 else 1]}],
+                "value": worth.value,
+                "leaves": worth.leaves,
+                "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
+            }
