@@ -109,7 +109,10 @@ class TestARound:
         assert len(pairs) == policy.data["rows"] >= 1
         assert all(pair["provenance"]["logprobs"] == [[-0.5]] * 2 for pair in pairs)
         assert (policy.scores["won"], policy.scores["lost"], policy.scores["difference"]) == (1, 0, 1.0)
-        assert told[1] == f"v1: rolled back to v0: 1 bugs are too few to tell, give {FEWEST}"
+        assert told[0].startswith(
+            "v1 will search 1 tasks once and 1 held-out bugs twice: at most 60 states; at most 1 steps"
+        )
+        assert told[2] == f"v1: rolled back to v0: 1 bugs are too few to tell, give {FEWEST}"
         assert not policy.kept
         for place, rollouts in (("tasks/task", 4), ("before/held", 1), ("after/held", 1)):
             with Run.read(registry / "v1" / place) as run:

@@ -23,6 +23,7 @@ from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import in_full, open_source
 from benchmarks.self_training import scores
 from benchmarks.self_training.apart import common_repositories, require_apart
+from benchmarks.self_training.cost import planned
 from benchmarks.self_training.difficulty import fitting, rates, rollout_rates
 from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, SomeFailed, flags_of, play
@@ -82,8 +83,12 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
         require_apart(tasks, held_out, _learned_from(folder))
         now, name = registry.present, registry.next_name
         place = folder / name
+        names, chosen = (
+            _chosen(request, folder, name, tasks),
+            [bug.id for bug in select(held_out, part=request.conditions.part)],
+        )
+        tell(planned(folder, name, len(names), len(chosen), request.conditions, _steps(request.learning)))
         with _playing(request, folder, now) as flags:
-            names = _chosen(request, folder, name, tasks)
             batch = _played(request.tasks, place / "tasks", flags, request.conditions, names)
             scores.read(batch, names)
             before = _played(request.held_out, place / "before", flags, request.conditions.once)
@@ -91,7 +96,6 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
         new = _learned(request, folder, batch, now, name)
         with _playing(request, folder, new) as flags:
             after = _played(request.held_out, place / "after", flags, request.conditions.once)
-        chosen = [bug.id for bug in select(held_out, part=request.conditions.part)]
         first, second = scores.common(scores.read(before, chosen), scores.read(after, chosen))
         better = (scores.compare_solved if request.policy else scores.compare)(first, second)
         new = _judged(request, new, better, common_repositories(tasks, held_out))
@@ -103,6 +107,11 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
         return new
     finally:
         registry.close()
+
+
+def _steps(learning: Learning) -> int | None:
+    """The most steps of the training, as for `planned`."""
+    return None if learning.kind == "counts" else learning.wanted.max_steps
 
 
 def _played(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, ids: Sequence[str] = ()) -> Path:
