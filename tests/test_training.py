@@ -25,7 +25,7 @@ from agent.learning import serving, training
 from agent.learning.export import Compares
 from agent.learning.export.edits import Edits
 from agent.learning.export.registry import make
-from agent.learning.training import TrainingFailed, Wanted, job, plan, templates, train
+from agent.learning.training import TrainingFailed, Wanted, job, plan, templates, train, with_adapter
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked, key
@@ -96,6 +96,21 @@ class TestAPlan:
     def test_refuses_settings_with_which_nothing_is_learned(self, tmp_path: Path, wanted: Wanted, said: str) -> None:
         with pytest.raises(UsageError, match=said):
             plan("sft", [exported(tmp_path / "a")], wanted)
+
+    def test_of_a_chat_model_is_of_an_adapter_where_peft_is_there(self, tmp_path: Path) -> None:
+        there, not_there = tmp_path / "there", tmp_path / "not-there"
+        for path, code in ((there, 0), (not_there, 1)):
+            path.write_text(f"#!/bin/sh\nexit {code}\n")
+            path.chmod(0o755)
+        chat, edits = exported(tmp_path / "chat", "sft"), exported(tmp_path / "edits")
+        wanted = checkpoint(tmp_path)
+        assert with_adapter(plan("sft", [chat], wanted), there).wanted.lora == 16
+        assert with_adapter(plan("sft", [chat], wanted), not_there).wanted.lora == 0
+        assert with_adapter(plan("sft", [edits], wanted), there).wanted.lora == 0
+
+    def test_is_not_of_an_adapter_and_of_all_weights_at_once(self, tmp_path: Path) -> None:
+        argv = ["train", "sft", str(exported(tmp_path / "a")), "--out", str(tmp_path / "out"), "--full", "--lora", "8"]
+        assert "--full and --lora 8" in str(runner.invoke(app, argv).exception)
 
     def test_learns_the_assistant_s_turns_of_whole_conversations(self, tmp_path: Path) -> None:
         assert plan("sft", [exported(tmp_path / "a", "sft")], checkpoint(tmp_path)).order()["assistant_only"]
@@ -405,6 +420,18 @@ class TestServing:
             serving.command(server(adapters={"policy-7": tmp_path}, lora_rank=32), "python")
         with pytest.raises(UsageError, match="is an adapter: serve the checkpoint it was trained on"):
             serving.command(server(model=str(tmp_path)), "python")
+
+    def test_an_adapter_is_served_on_the_checkpoint_that_it_was_trained_on(self, tmp_path: Path) -> None:
+        base, adapter = tmp_path / "base", tmp_path / "trained" / "model"
+        for folder in (base, adapter):
+            folder.mkdir(parents=True)
+        (adapter / "adapter_config.json").write_text(json.dumps({"r": 20, "base_model_name_or_path": str(base)}))
+        done = runner.invoke(app, ["serve", str(adapter), "--print"])
+        assert f"is an adapter of {base}, which is not there" in str(done.exception)
+        (base / "config.json").write_text("{}")
+        said = runner.invoke(app, ["serve", str(adapter), "--name", "mine", "--print"]).output
+        assert f"--model {base} --served-model-name base " in said
+        assert f"--enable-lora --max-lora-rank 32 --lora-modules mine={adapter}" in said
 
     @pytest.mark.parametrize(
         ("given", "said"),

@@ -18,7 +18,9 @@ __all__ = ["serve", "vllm_python"]
 
 
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A folder with a checkpoint, or a name on the hub.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A folder with a checkpoint or an adapter, or a name on the hub.")
+    ],
     name: Annotated[
         str, typer.Option(metavar="NAME", help="Name of the model in openai/NAME. Default: that of the folder.")
     ] = "",
@@ -27,7 +29,7 @@ def serve(
     ] = None,
     lora_rank: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The highest rank of an adapter (16). Alone: adapters can be loaded later."),
+        typer.Option(metavar="N", help="The highest rank of an adapter. Alone: adapters can be loaded later."),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     host: Annotated[
@@ -50,9 +52,13 @@ def serve(
     it."""
     from agent.learning import serving
 
-    adapters = _adapters(lora or (), lora_rank)
+    adapters, asked_for = _adapters(lora or (), lora_rank), ""
+    if checkpoint := serving.checkpoint_of(model):
+        asked_for = name or Path(model).resolve().name
+        adapters, model, name = {**(adapters or {}), asked_for: Path(model)}, checkpoint, ""
+    rank = lora_rank or serving.rank_for(adapters or {})
     server = serving.Server(
-        model, name, adapters, lora_rank or 16, host, port, max_model_len, tool_parser, seed, cpu, tuple(extra or ())
+        model, name, adapters, rank, host, port, max_model_len, tool_parser, seed, cpu, tuple(extra or ())
     )
     interpreter = str(python or vllm_python())
     if printed:
@@ -60,7 +66,7 @@ def serve(
         sys.stdout.write(shlex.join([*env, *serving.command(server, interpreter)]) + "\n")
         return
     with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
-        sys.stderr.write(f"up: --model openai/{server.served} -c model.base_url={server.root}/v1\n")
+        sys.stderr.write(f"up: --model openai/{asked_for or server.served} -c model.base_url={server.root}/v1\n")
         raise serving.ServerFailed(f"the server ended with {process.wait()}; its output says why")
 
 

@@ -66,7 +66,13 @@ def _command(method: Method) -> Callable[..., None]:
         model: Annotated[
             str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one, made from scratch.")
         ] = "",
-        lora: Annotated[int, typer.Option(metavar="RANK", min=0, help="Train an adapter; 0: all weights.")] = 0,
+        lora: Annotated[
+            int | None,
+            typer.Option(
+                metavar="RANK", min=0, help="Train an adapter. Default: 16 for chat models where PEFT is there, else 0."
+            ),
+        ] = None,
+        full: Annotated[bool, typer.Option("--full", help="Train all weights, as --lora 0.")] = False,
         epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
         max_steps: Annotated[int, typer.Option(metavar="N", help="Steps after which to end; -1: by epochs.")] = -1,
         batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a step on each device.")] = 8,
@@ -93,15 +99,17 @@ def _command(method: Method) -> Callable[..., None]:
         ] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:
-        options = {key: value for key, value in locals().items() if key in _OPTIONS}
+        options = {key: value for key, value in locals().items() if key in _OPTIONS} | {"lora": lora or 0}
+        if full and lora:
+            raise UsageError(f"--full and --lora {lora}: an adapter leaves the weights below it as they are; give one")
         tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}
-        _train(method, data, out, options | {"tiny": tiny}, mix_policies, processes, python)
+        _train(method, data, out, options | {"tiny": tiny}, lora is None and not full, mix_policies, processes, python)
 
     command.__doc__ = _HELP[method]
     return command
 
 
-_OPTIONS = ("model", "lora", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
+_OPTIONS = ("model", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
            "prompt_loss", "group_by_length", "save_steps", "cpu", "seed")  # fmt: skip
 
 
@@ -110,6 +118,7 @@ def _train(
     data: list[Path],
     out: Path,
     options: dict[str, Any],
+    adapter: bool,
     mix_policies: bool,
     processes: int,
     python: Path | None,
@@ -119,6 +128,7 @@ def _train(
     if options["tiny"]["width"] % 32:
         raise UsageError(f"--width {options['tiny']['width']}: give a multiple of 32")
     plan = training.plan(method, data, training.Wanted(**options), mix_policies=mix_policies)
+    plan = training.with_adapter(plan, python) if adapter else plan
     metrics = training.train(plan, out, python=python, processes=processes)
     facts = {key: metrics[key] for key in ("steps", "seconds", "parameters", "trained")}
     sys.stdout.write(json.dumps({"model": str(out / "model"), **facts}) + "\n")

@@ -16,11 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from agent.errors import RamifyError, UsageError
 from agent.learning.managed_process import gone_after, leaving_by_signals
 
-__all__ = ["Server", "ServerFailed", "command", "environment", "running"]
+__all__ = ["Server", "ServerFailed", "checkpoint_of", "command", "environment", "rank_for", "running"]
 
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM accepts."""
@@ -158,6 +159,30 @@ def _healthy(root: str) -> bool:
         return False
 
 
+def checkpoint_of(model: str) -> str:
+    """The checkpoint that an adapter was trained on; empty if the model is no adapter.
+
+    Raises:
+        UsageError: the adapter names none that is there.
+    """
+    folder = Path(model)
+    if not (folder / "adapter_config.json").is_file() or (folder / "config.json").exists():
+        return ""
+    base = str(_config(folder.name, folder).get("base_model_name_or_path") or "")
+    if not (Path(base) / "config.json").is_file():
+        raise UsageError(
+            f"{model} is an adapter of {base or 'an unknown checkpoint'}, which is not there: serve the checkpoint it "
+            f"was trained on, with --lora NAME={model}"
+        )
+    return base
+
+
+def rank_for(adapters: Mapping[str, Path]) -> int:
+    """The lowest rank, of those that vLLM accepts, with which the server takes these adapters; at least 16."""
+    needed = max([16, *(_rank_of(name, path) for name, path in adapters.items())])
+    return next((allowed for allowed in LORA_RANKS if allowed >= needed), needed)
+
+
 def _refuse_adapter(model: Path) -> None:
     if (model / "adapter_config.json").is_file() and not (model / "config.json").exists():
         raise UsageError(f"{model} is an adapter: serve the checkpoint it was trained on, with --lora NAME={model}")
@@ -181,7 +206,13 @@ def _adapters(server: Server) -> Sequence[str]:
 
 def _rank_of(name: str, path: Path) -> int:
     """The adapter's rank; 0 when its configuration names none. Raises UsageError when the folder holds no adapter."""
+    return int(_config(name, path).get("r") or 0)
+
+
+def _config(name: str, path: Path) -> Mapping[str, Any]:
+    """The configuration of an adapter. Raises UsageError when the folder holds none."""
     try:
-        return int(json.loads((path / "adapter_config.json").read_bytes()).get("r", 0))
+        config = json.loads((path / "adapter_config.json").read_bytes())
+        return {**config, "r": int(config.get("r", 0))}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise UsageError(f"--lora {name}={path}: it holds no readable adapter_config.json") from error

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent.learning.training import Plan, Wanted, plan, train
+from agent.learning import serving
+from agent.learning.training import Plan, Wanted, plan, train, with_adapter
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
 
@@ -131,6 +132,33 @@ def test_processes_share_the_rows_of_a_training(chosen: Plan, python: Path, tmp_
     metrics = train(chosen, tmp_path, python=python, processes=2)
     assert [each["epoch"] for each in metrics["history"] if "loss" in each] == [0.5, 1.0, 1.5, 2.0]
     assert (tmp_path / "model" / "model.safetensors").exists()
+
+
+ANSWERS = """
+import sys
+from peft import AutoPeftModelForCausalLM
+from transformers import AutoTokenizer
+tokens = AutoTokenizer.from_pretrained(sys.argv[1])
+asked = tokens("x + ", return_tensors="pt")
+model = AutoPeftModelForCausalLM.from_pretrained(sys.argv[1])
+said = model.generate(asked["input_ids"], max_new_tokens=4, min_new_tokens=4)
+print(said.shape[1] - asked["input_ids"].shape[1])
+"""
+
+
+def test_a_chat_model_gets_an_adapter_unless_all_weights_are_asked_for_and_it_loads_and_answers(
+    trained: Path, python: Path, tmp_path: Path
+) -> None:
+    folder = data(tmp_path / "rows", "edit")
+    (folder / "manifest.json").write_text(json.dumps({"format": "sft", "counts": {"policy": {"chat": 16}}}))
+    rows = [{"messages": [*prompt(n), *said("x + b")]} for n in range(16)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    wanted = Wanted(str(trained / "model"), max_steps=1, batch=4, max_length=256, log_steps=1, cpu=True)
+    metrics = train(with_adapter(plan("sft", [folder], wanted), python), tmp_path / "out", python=python)
+    assert 0 < metrics["trained"] < metrics["parameters"]
+    adapter = str(tmp_path / "out" / "model")
+    assert serving.checkpoint_of(adapter) == str(trained / "model")
+    assert subprocess.run([python, "-c", ANSWERS, adapter], capture_output=True, check=True).stdout == b"4\n"
 
 
 @pytest.mark.parametrize(("method", "form"), [("dpo", "edit-preference"), ("kto", "edit-kto")])

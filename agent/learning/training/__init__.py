@@ -13,8 +13,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,18 @@ from agent.errors import RamifyError, UsageError
 from agent.files import write_atomically
 from agent.learning.managed_process import gone_after, leaving_by_signals
 
-__all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "plan", "require_checkpoint", "train"]
+__all__ = [
+    "METHODS",
+    "Data",
+    "Method",
+    "Plan",
+    "TrainingFailed",
+    "Wanted",
+    "plan",
+    "require_checkpoint",
+    "train",
+    "with_adapter",
+]
 
 Method = Literal["sft", "dpo", "kto", "reward", "grpo", "prm"]
 METHODS: Mapping[Method, tuple[str, ...]] = {
@@ -47,6 +58,8 @@ METHODS: Mapping[Method, tuple[str, ...]] = {
 """The `ramify export` formats that each method accepts."""
 WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "traversal", "trajectories")
 """Formats with `messages` rows. Every assistant message is trained on, except those with `"train": false`."""
+RANK = 16
+"""Of the adapter of a chat model where nothing else is chosen."""
 EDITS = {"edit", "edit-preference", "edit-kto"}
 """Formats for the compact policy, which can be trained from scratch."""
 PACKAGES = "torch, transformers, trl, peft, accelerate and datasets"
@@ -190,6 +203,27 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
             "policy that produced them; give --mix-policies to train on all"
         )
     return checked
+
+
+def with_adapter(chosen: Plan, python: Path | None) -> Plan:
+    """The training of an adapter where a chat policy or a verifier is trained, and the interpreter has PEFT; else the
+    same, of all weights."""
+    formats = {export.format for export in chosen.data}
+    if (
+        not chosen.wanted.model
+        or chosen.method == "reward"
+        or formats & EDITS
+        or not _has_peft(str(python or sys.executable))
+    ):
+        return chosen
+    return replace(chosen, wanted=replace(chosen.wanted, lora=RANK))
+
+
+def _has_peft(interpreter: str) -> bool:
+    looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec('peft') is None)"
+    with suppress(OSError):
+        return subprocess.run([interpreter, "-c", looks], capture_output=True, check=False).returncode == 0
+    return False
 
 
 def require_checkpoint(model: str) -> None:
