@@ -13,15 +13,19 @@ from typing import Any
 
 import pytest
 
+from agent.budget import Usage
 from agent.errors import UsageError
 from agent.learning.training import Wanted
+from agent.run.events import Spent
 from agent.run.run import Run
+from benchmarks.self_training.cost import planned
 from benchmarks.self_training.difficulty import rollout_rates
 from benchmarks.self_training.playing import Conditions
 from benchmarks.self_training.policies import Policy, Registry
 from benchmarks.self_training.scores import FEWEST, Played, compare_solved
 from benchmarks.self_training.turning import Learning, Round, turn
 from tests.environments import free_port
+from tests.exporting import Recorder, edit
 from tests.instances import make_benchmark
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +96,29 @@ def request(folder: Path, model: Path, method: Any, rollouts: int = 4) -> Round:
     return Round(tasks, held, learning, Conditions(20, settings=settings, rollouts=rollouts), policy=model)
 
 
+class TestThePlanOfCost:
+    def test_estimates_by_earlier_rounds_what_a_round_takes(self, tmp_path: Path) -> None:
+        """Each earlier search has two states and 300 tokens; five tasks, and two held-out bugs, each twice."""
+        assert "What that takes is not known" in planned(tmp_path, "v2", 5, 2, Conditions(9), 40)
+        for part in ("tasks", "before", "after"):
+            made = Recorder(tmp_path / "v1" / part / "bug")
+            for value in (0.2, 0.3):
+                made.add(0, value, [edit(str(value))])
+            made.run.record(Spent(Usage(tokens_in=250, tokens_out=50), "policy", 0))
+            made.run.close()
+        (tmp_path / "v1" / "training").mkdir()
+        (tmp_path / "v1" / "training" / "metrics.json").write_text('{"steps": 30, "seconds": 600.0}')
+        assert planned(tmp_path, "v2", 5, 2, Conditions(9), 40) == (
+            "v2 will search 5 tasks once and 2 held-out bugs twice: at most 81 states; at most 40 steps of training. "
+            "By earlier rounds: about 18 states, 2700 tokens and 0 s of searching one after another; "
+            "the last training took 30 steps and 10 min"
+        )
+
+    def test_knows_of_a_training_only_where_there_is_one(self, tmp_path: Path) -> None:
+        assert "; no training." in planned(tmp_path, "v1", 5, 2, Conditions(9), None)
+        assert "; one epoch of training." in planned(tmp_path, "v1", 5, 2, Conditions(9), -1)
+
+
 @pytest.mark.namespace
 class TestARound:
     @pytest.mark.slow
@@ -110,7 +137,7 @@ class TestARound:
         assert all(pair["provenance"]["logprobs"] == [[-0.5]] * 2 for pair in pairs)
         assert (policy.scores["won"], policy.scores["lost"], policy.scores["difference"]) == (1, 0, 1.0)
         assert told[0].startswith(
-            "v1 will search 1 tasks once and 1 held-out bugs twice: at most 60 states; at most 1 steps"
+            "v1 will search 1 task once and 1 held-out bug twice: at most 60 states; at most 1 step "
         )
         assert told[2] == f"v1: rolled back to v0: 1 bugs are too few to tell, give {FEWEST}"
         assert not policy.kept

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from agent.counting import counted
 from agent.errors import RamifyError
 from agent.learning.export.dataset import runs_in
 from agent.run.run import Run
@@ -30,8 +31,11 @@ def planned(folder: Path, name: str, tasks: int, held_out: int, conditions: Cond
     """What the round `name` may cost and, by earlier rounds in `folder`, probably will. The held-out bugs are searched
     twice. `max_steps`: of the training; -1: as many as one epoch has; None: nothing is trained."""
     most = conditions.max_tried * (tasks + 2 * held_out)
-    steps = {None: "no training", -1: "one epoch of training"}.get(max_steps, f"at most {max_steps} steps of training")
-    limits = f"{name} will search {tasks} tasks once and {held_out} held-out bugs twice: at most {most} states; {steps}"
+    steps = {None: "no training", -1: "one epoch of training"}.get(
+        max_steps, f"at most {counted(max_steps or 0, 'step')} of training"
+    )
+    searched = f"{counted(tasks, 'task')} once and {counted(held_out, 'held-out bug')} twice"
+    limits = f"{name} will search {searched}: at most {counted(most, 'state')}; {steps}"
     earlier = [path for path in sorted(folder.glob("v*")) if path.name != name]
     learning = _searches(earlier, "tasks")
     comparing = _searches(earlier, "before") + _searches(earlier, "after")
@@ -66,7 +70,7 @@ def _training(rounds: Sequence[Path]) -> str:
     for file in reversed([file for file in files if file.is_file()]):
         with suppress(ValueError, KeyError):
             metrics = json.loads(file.read_bytes())
-            return f"; the last training took {metrics['steps']} steps and {_duration(metrics['seconds'])}"
+            return f"; the last training took {counted(metrics['steps'], 'step')} and {_duration(metrics['seconds'])}"
     return ""
 
 
