@@ -11,7 +11,7 @@ import traceback
 from typing import NoReturn
 
 from agent.cli.app import app
-from agent.errors import RamifyError
+from agent.errors import RamifyError, exit_code_of
 from agent.redaction import RedactingFormatter, redacted
 from agent.untrusted import escaped
 from sandboxes import SandboxError
@@ -61,7 +61,7 @@ def _command() -> None:
         if debug:
             _print_traceback()
         _say(str(error))
-        sys.exit(error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code)
+        sys.exit(exit_code_of(error))
     except Exception as error:  # the border: Python's own exit code 1 would read as "no patch found"
         if _is_full(error):
             _say(FULL)

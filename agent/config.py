@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from agent.efforts import EFFORTS
-from agent.errors import ConfigError
+from agent.errors import ConfigError, UsageError
 from agent.recipes import named
 from agent.settings import Settings
 
@@ -26,6 +26,8 @@ __all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
 
 _CHOICES = ("policy", "search", "value")
 """Sections that name an implementation; their other keys are its options."""
+_COMMAND_LINE = "the command line"
+"""The origin of flags."""
 _READ = ("instructions", "prompts")
 """Settings that are given as a path and hold what was read there."""
 
@@ -51,6 +53,7 @@ def load(
 
     Raises:
         ConfigError: a file that cannot be read, an unknown key or recipe, a value of the wrong type.
+        UsageError: such a value of a flag.
     """
     return _folded(_layers(files, overrides, flags or {}))[0]
 
@@ -149,7 +152,7 @@ def _given(
     for text in overrides:
         yield f"-c {text}", _override(text)
     for key, value in flags.items():
-        yield "the command line", _nest(key, value)
+        yield _COMMAND_LINE, _nest(key, value)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -236,17 +239,17 @@ def _validated(merged: dict[str, Any], origins: Mapping[tuple[str, ...], str]) -
     try:
         return Settings.model_validate_json(json.dumps(merged, default=str))
     except ValidationError as error:
-        raise ConfigError(_explain(error.errors(include_url=False)[0], origins)) from error
+        raise _refusal(error.errors(include_url=False)[0], origins) from error
 
 
-def _explain(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> str:
+def _refusal(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> ConfigError | UsageError:
     keys = tuple(str(part) for part in problem["loc"])
     origin = _origin(keys, origins) or "the settings"
     key = ".".join(keys)
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"unknown setting `{key}` in {origin}; did you mean `{_nearest(key)}`?"
-    expected = problem["msg"].removeprefix("Input ")
-    return f"`{key}` in {origin} is {problem['input']!r}, but {expected}"
+        return ConfigError(f"unknown setting `{key}` in {origin}; did you mean `{_nearest(key)}`?")
+    kind = UsageError if origin == _COMMAND_LINE else ConfigError
+    return kind(f"`{key}` in {origin} is {problem['input']!r}, but {problem['msg'].removeprefix('Input ')}")
 
 
 def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:

@@ -1,25 +1,28 @@
 """Every error a caller of Ramify can meet, with the exit code the command line gives it.
 
     RamifyError                  exit
-     +-- UsageError               2    an argument is wrong: no repository, unknown test, empty issue
+     +-- UsageError               2    an argument is wrong: no repository, unknown test, empty issue, bad value
      +-- ConfigError              3    an unknown key or value, a missing key, an unknown model
      +-- ModelError               4    the provider refused or failed: authentication, quota, outage
      |    +-- ToolsRefused        4    the server takes no tools with a request
      |    +-- Stopped             4    the run ended while it waited for its model; the run says how it ended
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
      |    +-- TooLong             5    the model refuses a conversation of this length
-     +-- MeasureError             6    the tests cannot be run at all: nothing collected, command not found
+     +-- MeasureError             6    the tests cannot be run at all: nothing collected, no result to trust
+     |    +-- NoSuchCommand       2    the test command does not exist, or cannot be executed
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
      |    +-- RunInUse            6    another process holds the run
      |    +-- BlobLost            6    a file that the journal names is missing, or has other content
      +-- MemoryUnusable           6    the memory file is not one, or belongs to a newer version
 
-`sandboxes.SandboxError` (exit 6) is not a RamifyError: that package knows nothing of this one.
+`sandboxes.SandboxError` (exit 6; `sandboxes.SetupFailed` 2) is not a RamifyError: that package knows nothing of this
+one.
 """
 
 from __future__ import annotations
 
 from agent.budget import Usage
+from sandboxes import SetupFailed
 
 __all__ = [
     "BlobLost",
@@ -28,6 +31,7 @@ __all__ = [
     "MeasureError",
     "MemoryUnusable",
     "ModelError",
+    "NoSuchCommand",
     "PolicyError",
     "RamifyError",
     "RunInUse",
@@ -35,6 +39,7 @@ __all__ = [
     "TooLong",
     "ToolsRefused",
     "UsageError",
+    "exit_code_of",
 ]
 
 
@@ -86,6 +91,12 @@ class MeasureError(RamifyError):
     """The tests cannot be run at all."""
 
 
+class NoSuchCommand(MeasureError):
+    """The test command does not exist, or cannot be executed."""
+
+    exit_code = UsageError.exit_code
+
+
 class JournalError(RamifyError):
     """A run directory cannot be read."""
 
@@ -100,3 +111,10 @@ class BlobLost(JournalError, FileNotFoundError):
 
 class MemoryUnusable(RamifyError):
     """A memory file cannot be read or written."""
+
+
+def exit_code_of(error: BaseException) -> int:
+    """How the command line ends after an error of any kind."""
+    if isinstance(error, SetupFailed):
+        return UsageError.exit_code
+    return error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code

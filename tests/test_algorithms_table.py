@@ -32,7 +32,7 @@ def test_a_batch_is_made_once_and_says_what_a_play_on_the_states_of_one_run_says
     assert "|`best_first`|1|1.0 of 1|" in first.stdout
     again = table("algorithms", source, "--out", str(tmp_path / "out"), *options)
     assert again.stdout == first.stdout
-    assert "0 of 1 instances to do" in again.stderr
+    assert "0 of 1 instance to do" in again.stderr
     options[1] = "adaptive,best_first"
     played = table("played", source, "--out", str(tmp_path / "played"), *options)
     assert lines(played, "best_first") == lines(first, "best_first")

@@ -125,7 +125,8 @@ def test_an_error_of_one_instance_leaves_the_others_alone(tmp_path: Path, error:
 
     fill(tmp_path, "abc", answer)
     assert states(tmp_path) == {"a": "done", "b": state, "c": "done"}
-    assert type(error).__name__ in read_attempts(tmp_path)["b"].error
+    foreign = "ZeroDivisionError: " if isinstance(error, ZeroDivisionError) else ""
+    assert read_attempts(tmp_path)["b"].error == f"{foreign}{error}"
 
 
 @pytest.mark.parametrize("error", [ConfigError("no key"), SandboxUnavailable("no namespaces")])
@@ -352,7 +353,7 @@ def test_sigterm_cancels_at_once() -> None:
 def test_progress_without_a_terminal_is_a_line_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path, "ab", lambda name, run: result(run))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "[1/2] hidden a: done, solved (2 nodes, 0 s, stop: solved)"
+    assert lines[0] == "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"
     assert len(lines) == 2
 
 

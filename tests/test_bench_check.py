@@ -9,7 +9,7 @@ import pytest
 from benchmarks.cli import check as cli_check
 from benchmarks.grading.validation import Check
 
-CHECKS = [Check("calc-[/1]", "", ""), Check("calc-2", None, "1 tests of FAIL_TO_PASS pass without a patch")]
+CHECKS = [Check("calc-[/1]", "", ""), Check("calc-2", None, "1 test of FAIL_TO_PASS passes without a patch")]
 
 
 class _Terminal(io.StringIO):
@@ -26,7 +26,7 @@ def test_every_instance_is_shown_with_what_is_wrong(screen: type[io.StringIO], m
     assert "calc-[/1]" in shown
     assert "fails as it should" in shown
     assert "not in the set" in shown
-    assert "pass without a patch" in shown
+    assert "passes without a patch" in shown
     assert ("2 of 2" in shown) is out.isatty()
 
 

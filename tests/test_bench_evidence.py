@@ -110,7 +110,7 @@ def test_a_verdict_that_does_not_follow_is_named_though_its_digests_agree(tmp_pa
     archive.keep(Instance(Task("x", "", Workspace(), ""), HIDDEN), patch, finding, claimed)
     archive.close()
     fault = regraded(tmp_path)["x/1"].fault
-    assert fault.startswith("the verdict resolved does not follow from it: unresolved (1 tests of PASS_TO_PASS")
+    assert fault.startswith("the verdict resolved does not follow from it: unresolved (1 test of PASS_TO_PASS")
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,8 @@ def test_an_instance_that_holds_is_told_from_one_that_does_not(tmp_path: Path, p
     )
     bad = open_source(str(folder), tmp_path / "cb")
     found = check(next(iter(bad.instances())), bad, provider)
-    assert "1 tests of FAIL_TO_PASS pass without a patch" in found.empty
-    assert "1 tests of PASS_TO_PASS did not pass" in found.gold
+    assert "1 test of FAIL_TO_PASS passes without a patch" in found.empty
+    assert "1 test of PASS_TO_PASS did not pass" in found.gold
 
 
 def test_the_same_patch_is_graded_once(tmp_path: Path, source: Source, instance: Instance, provider: Provider) -> None:

@@ -53,7 +53,7 @@ class TestTheOutlook:
         lines = said(*rows("a/a", 50))
         assert lines[2].startswith("going by     about 2 min of machine time (2 min to 2 min); 1.00 dollars")
         assert lines[-1] == (
-            "not known    1 of 3 instances are in repositories that were never measured like this (b/b); the figures "
+            "not known    1 of 3 instances, in repositories that were never measured like this (b/b); the figures "
             "above leave them out"
         )
 
@@ -62,10 +62,10 @@ class TestTheOutlook:
         assert said(*others) == [
             "from earlier batches:",
             "tests        one run of all takes: a/a 4.0 s",
-            "not known    3 of 3 instances are in repositories that were never measured like this (a/a, b/b)",
+            "not known    3 of 3 instances, in repositories that were never measured like this (a/a, b/b)",
         ]
         assert said()[1:] == [
-            "not known    3 of 3 instances are in repositories that were never measured like this (a/a, b/b)"
+            "not known    3 of 3 instances, in repositories that were never measured like this (a/a, b/b)"
         ]
 
     def test_says_when_the_settings_were_others_and_prefers_the_same(self) -> None:
@@ -161,7 +161,7 @@ def test_a_batch_says_what_the_one_before_it_measured(tmp_path: Path, monkeypatc
         return CliRunner().invoke(app, ["run", str(folder), *options], catch_exceptions=False)
 
     first = run("first", "--ids", "a")
-    assert "1 of 1 instances are in repositories that were never measured like this (example/calc)" in first.stderr
+    assert "1 of 1 instance, in repositories that were never measured like this (example/calc)" in first.stderr
     (row,) = read_measured(measured_times.measured_file())
     assert (row.repo, row.mode, row.model) == ("example/calc", "revealed", "ramify/mutate/auto+revealed-tests")
     assert row.suite_s is not None

@@ -82,7 +82,7 @@ def test_where_nothing_may_move_there_is_a_line_an_instance(variable: str, monke
         assert isinstance(console.file, io.StringIO)
         return console.file.getvalue()
 
-    line = "[1/1] revealed a: done, solved (2 nodes, 1 s, stop: solved)\n"
+    line = "[1/1] revealed a: done, solved (2 states, 1 s, stop: solved)\n"
     assert line in printed() != line
     monkeypatch.setenv(variable, "1")
     assert printed() == line

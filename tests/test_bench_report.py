@@ -128,7 +128,7 @@ def test_a_line_tells_what_the_instance_cost_and_what_was_refused_of_it(batch: P
     shown = CliRunner().invoke(app, ["report", str(batch)], env={"COLUMNS": "200"}).stdout.splitlines()
     heads, told = (re.split("  +", line.strip()) for line in (shown[0], shown[2]))
     assert dict(zip(heads, told, strict=True)) == {
-        "instance": "b-1", "tests": "revealed", "state": "done", "solved": "yes", "resolved": "yes", "nodes": "7",
+        "instance": "b-1", "tests": "revealed", "state": "done", "solved": "yes", "resolved": "yes", "states": "7",
         "test runs": "9", "seconds": "2", "tokens": "1200", "dollars": "0.25", "flagged": "2", "stop": "solved",
     }  # fmt: skip
 

@@ -148,7 +148,39 @@ class TestRefusals:
     def test_a_price_that_is_none_is_refused_and_says_what_one_looks_like(self, ramify, repo):
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "three"), 2, "three", "such as 3,15")
         said = ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "3,-1")
-        refused(said, 3, "`model.price.1` in the command line is -1.0")
+        refused(said, 2, "`model.price.1` in the command line is -1.0")
+
+    @pytest.mark.parametrize(
+        ("option", "value", "remedy"),
+        [
+            ("--workers", "0", "should be greater than or equal to 1"),
+            ("--max-seconds", "-3", "should be greater than 0"),
+            ("--sandbox", "dockr", "should be 'auto', 'docker', 'commit' or 'namespace'"),
+            ("--effort", "huge", "should be 'low', 'medium', 'high' or 'max'"),
+            ("--search", "mct", "did you mean mcts? it is one of adaptive, astar"),
+            ("--value", "test", "did you mean tests?"),
+            ("--recipe", "swe_search", "did you mean swe-search?"),
+        ],
+    )
+    def test_a_bad_value_of_an_option_is_a_usage_error_and_that_of_a_setting_is_not(
+        self, ramify, repo, option, value, remedy
+    ):
+        command = ("solve", "--issue", "x", "--repo", repo)
+        refused(ramify(*command, option, value), 2, value, remedy)
+        setting = {"--max-seconds": "budget.max_seconds", "--sandbox": "sandbox.kind"}.get(option, option[2:])
+        assert ramify(*command, "-c", f"{setting}={value}").returncode == 3
+
+    @pytest.mark.parametrize(
+        ("option", "command", "said"),
+        [
+            ("--test", "nosuchrunner", "the test command 'nosuchrunner' cannot be run"),
+            ("--setup", "echo no mirror; exit 7", "the set-up command `echo no mirror; exit 7` ended with exit code 7"),
+        ],
+    )
+    def test_a_command_that_cannot_be_run_is_a_usage_error(self, ramify, repo, option, command, said):
+        done = ramify("solve", "--issue", "x", "--repo", repo, option, command)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
 
     def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
         for command in (["show"], ["resume"], ["resume", "--apply"]):
@@ -202,7 +234,7 @@ class TestShow:
     def test_it_says_what_was_spent_and_why_it_ended(self, ramify, recorded):
         said = ramify("show", recorded).stdout
         assert "4 states, 4 test runs" in said
-        assert "the price of 1 calls is unknown" in said
+        assert "the price of 1 call is unknown" in said
         assert "improved: the limit of states is reached" in said
 
     @pytest.mark.parametrize("name", ["f" * 64, "../../secret", "\x1b[2J" * 100])

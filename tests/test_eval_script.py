@@ -274,7 +274,7 @@ for number in range(2, 100):
 @pytest.mark.parametrize(
     ("tests_do", "reason"),
     [
-        (MEDDLER, "1 tests of FAIL_TO_PASS did not pass"),
+        (MEDDLER, "1 test of FAIL_TO_PASS did not pass"),
         (MEDDLER + KILLER, "ended with exit code 137 before the logs could be read"),
     ],
 )

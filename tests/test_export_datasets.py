@@ -441,7 +441,7 @@ class TestWhatIsKeptOut:
         text = (tmp_path / "out" / "train.jsonl").read_text()
         placeholder = f"<SECRET:{hashlib.sha256(FAKE_KEY.encode()).hexdigest()[:8]}>"
         assert (FAKE_KEY in text, text.count(placeholder)) == (False, 3)
-        assert "1  rows had secrets" in said
+        assert "1  with secrets" in said
 
     @pytest.mark.parametrize(
         "secret",

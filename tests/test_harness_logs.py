@@ -37,7 +37,7 @@ def test_a_skipped_fail_to_pass_has_not_passed_and_a_skipped_pass_to_pass_is_not
     report = read(log("t.py::a SKIPPED (no)  [ 50%]", "t.py::b SKIPPED (no)  [100%]"))
     failing, broken = judge(report, hidden("t.py::a", kept=("t.py::b",)))
     assert (failing, broken) == (("t.py::a",), ())
-    assert describe(report, failing, broken) == "1 tests of FAIL_TO_PASS did not pass, 1 were skipped"
+    assert describe(report, failing, broken) == "1 test of FAIL_TO_PASS did not pass, 1 skipped"
 
 
 def test_no_sign_that_the_suite_ran_is_a_run_that_is_not_valid() -> None:

@@ -177,7 +177,7 @@ def test_a_report_names_the_tests_that_did_not_pass(tmp_path: Path) -> None:
     said = {"resolved": False, "tests_status": {"FAIL_TO_PASS": lists, "PASS_TO_PASS": {"success": [], "failure": []}}}
     verdict = reported(tmp_path, "a", report=said)
     assert (verdict.status, verdict.failing, verdict.broken) == ("unresolved", ("t.py::a",), ())
-    assert verdict.reason == "1 tests of FAIL_TO_PASS did not pass"
+    assert verdict.reason == "1 test of FAIL_TO_PASS did not pass"
 
 
 def test_a_log_that_the_harness_does_not_believe_is_unresolved_with_its_reason(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_grading_asks_both_and_says_where_they_differ(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, [*argv, "--harness", "swebench", "--harness-python", python])
     assert told.stdout.splitlines() == [
         "unknown tests: 1 resolved",
-        "swebench-4.1.0 agrees on 0 of 1 instances",
+        "swebench-4.1.0 agrees on 0 of 1 instance",
         "differs calc-1: resolved here, unresolved (the log of the tests is not believed) there",
     ]
     assert (tmp_path / "preds.swebench-4.1.0" / "harness.log").exists()

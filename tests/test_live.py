@@ -81,7 +81,7 @@ def test_limits_are_bars_of_what_was_spent_and_the_rest_is_a_line() -> None:
     assert any(line.startswith("nodes") and line.endswith("2 of 10") for line in map(str.rstrip, lines))
     assert any(line.startswith("seconds") and "of 60" in line for line in lines)
     assert not any(line.startswith(("usd", "measurements")) for line in lines)
-    assert "2 states, 1 dead ends, 3 test runs" in lines[-1]
+    assert "2 states, 1 dead end, 3 test runs" in lines[-1]
 
 
 def test_a_run_that_goes_on_counts_what_earlier_sessions_found_and_spent_against_the_limits_of_now(tmp_path) -> None:

@@ -464,7 +464,7 @@ def test_another_runner_is_read_by_its_exit_code(provider, tmp_path):
         (f"{PYTEST} tests/nowhere.py", "does not give a result"),
         (f"{PYTEST} -k nothing_like_it", "collects no tests"),
         (f"{sys.executable} -S -c 'import pytest_is_not_here' pytest", "does not give a result"),
-        (f"{PYTEST} || true", "exit code is 0, but 1 tests failed"),
+        (f"{PYTEST} || true", "exit code is 0, but 1 test failed"),
     ],
 )
 def test_a_command_that_cannot_be_measured_is_refused_with_a_remedy(provider, tmp_path, command, says):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agent.cli.app import app
-from agent.errors import ConfigError, MemoryUnusable, RamifyError
+from agent.errors import ConfigError, MemoryUnusable, UsageError
 from agent.learning.memory import Memory
 from agent.learning.memory.admission import Unverified
 from agent.learning.memory.claims import alike, opposed
@@ -437,7 +437,7 @@ class TestTheFile:
         with pytest.raises(MemoryUnusable, match="not a memory of ramify"):
             Memory(tmp_path / "other.db")
         assert (tmp_path / "other.db").read_bytes() == before
-        with pytest.raises(MemoryUnusable, match="there is no memory at"):
+        with pytest.raises(UsageError, match="there is no memory at"):
             Memory(tmp_path / "none.db", make=False)
 
     def test_a_run_is_remembered_whole_or_not_at_all(self, memory: Memory, tmp_path: Path) -> None:
@@ -515,7 +515,7 @@ class TestTheCommands:
         run = recorded(tmp_path / "run", task(ISSUES["mean"]), insights=["Mind the gap."])
         named = ("--model", "openai/tiny", "-c", f"model.base_url={server.url}", "-c", "model.price=[1, 2]")
         done = ramify("add", run, "--memory", "m.db", *named)
-        assert done.stdout.splitlines()[1:] == ["asked openai/tiny: 1 calls, 1100 tokens, $0.0012"]
+        assert done.stdout.splitlines()[1:] == ["asked openai/tiny: 1 call, 1100 tokens, $0.0012"]
         assert "Empty input is a case." in ramify("show", "--memory", "m.db").stdout
 
     def test_solve_names_a_memory_that_cannot_be_used_before_anything_else_unless_it_is_off(
@@ -540,6 +540,6 @@ class TestTheCommands:
     )
     def test_refuse_in_one_line(self, ramify: Callable[..., Any], argv: tuple[str, ...], said: str) -> None:
         done = ramify(*argv)
-        assert isinstance(done.exception, RamifyError)
+        assert isinstance(done.exception, UsageError)
         assert said in str(done.exception)
         assert (len(str(done.exception).splitlines()), done.stdout) == (1, "")

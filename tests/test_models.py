@@ -97,7 +97,7 @@ class TestTheBill:
 
     def test_tells_people_how_much_came_from_a_cache(self) -> None:
         said = cost(Usage(model_calls=1, tokens_in=1000, tokens_out=100, tokens_cached=400, cost_usd=0.5))
-        assert said == ", 1 model calls, 1100 tokens (400 of 1000 prompt tokens were read from a cache), 0.5000 dollars"
+        assert said == ", 1 model call, 1100 tokens (400 of 1000 prompt tokens were read from a cache), 0.5000 dollars"
 
     def test_is_unknown_without_a_price(self, serve: Serve, client: Client) -> None:
         usage = client(serve([says("x")])).complete(HELLO).usage

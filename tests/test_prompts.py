@@ -81,6 +81,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
         TASK,
         {**TASK, "tested": False, "problem": "there are none"},
     ],
+    "chat_reproduce": [{}],
     "chat_turns_left": [{"left": 15}],
     "chat_left": [
         {"broken": broken, "goals": goals} for broken, goals in ((True, True), (False, True), (False, False))

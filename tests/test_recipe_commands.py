@@ -147,7 +147,7 @@ def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run")
     assert "- Ask what a reduction does with nothing. [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
-    assert "took 1 skills" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
+    assert "took 1 skill of" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
 
 
 @pytest.mark.slow

@@ -245,7 +245,7 @@ def test_a_round_bears_searches_that_failed_and_other_batches_do_not(namespaces:
     full = Conditions(max_tried=1, settings=("sandbox.kind=namespace", "sandbox.limits.store_bytes=1000"))
     with pytest.raises(SomeFailed, match="ended with 1"):
         play(wanted.tasks, tmp_path / "out", [], full)
-    with pytest.raises(UsageError, match="1 of 1 searches did not come to an end, such as calc-1: StoreFull"):
+    with pytest.raises(UsageError, match="1 of 1 search did not come to an end, such as calc-1: the states of"):
         turn(replace(wanted, conditions=full), tmp_path / "registry")
 
 

@@ -351,7 +351,7 @@ class TestRowsOfEdits:
     def test_counting_from_the_command_line_writes_a_file_that_the_policy_reads(self, tmp_path: Path) -> None:
         self.history(tmp_path / "run")
         done = runner.invoke(app, ["train", "counts", str(tmp_path / "run"), "--out", str(tmp_path / "c.json")])
-        assert done.output.startswith("1 of 3 edits of 1 runs were right")
+        assert done.output.startswith("1 of 3 edits were right (from 1 run)")
         assert Counts.read(tmp_path / "c.json").by["change:- -> +"] == (1, 1)
 
     def test_counts_go_to_a_folder_that_is_made_for_them_where_it_can_be(self, tmp_path: Path) -> None:

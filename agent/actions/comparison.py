@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.actions.excerpt import excerpt
+from agent.counting import counted
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import Comparison
 from agent.measure.ids import file_of
@@ -27,7 +28,7 @@ def told(comparison: Comparison, report: SuiteReport) -> str:
     parts = [f"These are {report.scope}."] if report.scope else []
     parts.append(_numbers(comparison))
     if late := sum(report.late.values()):
-        parts.append(f"{_count(late, 'more test')} of them {_plural(late, 'was', 'were')} not run: the time was up.")
+        parts.append(f"{counted(late, 'more test of them was', 'more tests of them were')} not run: the time was up.")
     if early := stopped_early(comparison, report):
         parts.append(early)
     parts += _failures("Newly broken", comparison.newly_broken, report)
@@ -45,10 +46,10 @@ def stopped_early(comparison: Comparison, report: SuiteReport) -> str:
     if not comparison.not_run:
         return ""
     if report.left_out:
-        why = _count(len(comparison.newly_broken), "newly broken test")
+        why = counted(len(comparison.newly_broken), "newly broken test")
     else:
         timeouts = sum(outcome is Outcome.TIMEOUT for outcome in report.outcomes.values())
-        why = f"{_count(timeouts, 'test')} had run out of time"
+        why = f"{counted(timeouts, 'test')} had run out of time"
     were = "was" if comparison.not_run == 1 else "were"
     return f"The run was stopped after {why}; {comparison.not_run} of the {comparison.asked} tests {were} not run."
 
@@ -56,13 +57,14 @@ def stopped_early(comparison: Comparison, report: SuiteReport) -> str:
 def _numbers(comparison: Comparison) -> str:
     fixed, broken = len(comparison.fixed), len(comparison.newly_broken)
     still, new = len(comparison.failing_still), len(comparison.new_failures)
-    parts = [f"{_count(fixed, 'test')} that failed {_plural(fixed, 'passes', 'pass')} now"] if fixed else []
+    parts = [counted(fixed, "test that failed passes now", "tests that failed pass now")] if fixed else []
     if broken:
-        parts.append(f"{_count(broken, 'test')} that passed {_plural(broken, 'fails', 'fail')} now")
+        parts.append(counted(broken, "test that passed fails now", "tests that passed fail now"))
     else:
         parts.append("no test that passed fails now")
     if new:
-        parts.append(f"{_count(new, 'test')} that the unchanged code does not run {_plural(new, 'fails', 'fail')}")
+        new_one = "that the unchanged code does not run"
+        parts.append(counted(new, f"test {new_one} fails", f"tests {new_one} fail"))
     if still:
         parts.append(f"{still} failed before too")
     return f"Against the unchanged code: {'; '.join(parts)}."
@@ -89,7 +91,7 @@ def _named(group: str, tests: Sequence[str], report: SuiteReport) -> str:
     if group not in report.outcomes:
         return f"{group} (not there any more)"
     if group != tests[0]:
-        return f"{group} cannot be imported, and {_count(len(tests), 'test')} in it"
+        return f"{group} cannot be imported, and {counted(len(tests), 'test')} in it"
     return f"{group} (skipped now)" if report.outcomes[group] is Outcome.SKIPPED else group
 
 
@@ -100,11 +102,3 @@ def _names(tests: Sequence[str], most: int = FIXED_NAMED) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.split("\n"))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {_plural(number, noun, f'{noun}s')}"
-
-
-def _plural(number: int, one: str, many: str) -> str:
-    return one if number == 1 else many

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import typer
 
+from agent.counting import counted
 from agent.errors import JournalError, UsageError
 from agent.run.paths import STORE, runs_dir
 from agent.run.run import Run
@@ -64,7 +65,7 @@ def confirm(all_users: bool) -> None:
     """
     if not (runs := _resumable_runs(all_users)):
         return
-    these = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
+    these = counted(len(runs), "run")
     if not sys.stdin.isatty():
         raise UsageError(
             f"this would remove the states of {these} that can be resumed ({runs[0]}{', ...' if runs[1:] else ''}): "

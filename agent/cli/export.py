@@ -169,7 +169,7 @@ def _summary(manifest: Mapping[str, Any], out: Path) -> str:
     lines = [f"{file['rows']:>8}  {out / file['name']}" for file in manifest["files"]]
     lines += [f"{count:>8}  not written: {reason}" for reason, count in manifest["refused"].items()]
     if manifest["scrubbed"]:
-        lines.append(f"{manifest['scrubbed']:>8}  rows had secrets or personal data, which were replaced")
+        lines.append(f"{manifest['scrubbed']:>8}  with secrets or personal data, which were replaced")
     return "\n".join(lines or ["nothing to write: no run has such rows"]) + "\n"
 
 

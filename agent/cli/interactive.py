@@ -23,8 +23,9 @@ from agent.budget import Stop
 from agent.cli import checkout
 from agent.cli.ci import github
 from agent.cli.next_step import next_step
+from agent.counting import counted
 from agent.engine.session import AtOnce
-from agent.errors import RamifyError, UsageError
+from agent.errors import UsageError, exit_code_of
 from agent.run.grade import Grade
 from agent.untrusted import escaped_lines
 
@@ -154,10 +155,10 @@ def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
         say(f"applied to {place}")
         return True
     if declared:
+        broken = counted(len(result.declared), "test that passed before fails", "tests that passed before fail")
         say(
-            f"nothing applied to {place}: {len(result.declared)} tests that passed before fail with the "
-            "patch, and the model declares that the issue contradicts them (see above); if you agree, apply it with "
-            "--accept declared"
+            f"nothing applied to {place}: {broken} with the patch, and the model declares that the issue contradicts "
+            "this (see above); if you agree, apply it with --accept declared"
         )
     else:
         patch = f"; what there is: ramify show {result.run_dir} --patch" if result.patch else ""
@@ -180,7 +181,7 @@ def _exit_code(result: Result, received: signal.Signals | None, strict: bool) ->
     if received is not None:
         return 128 + received
     if result.error is not None:
-        return result.error.exit_code if isinstance(result.error, RamifyError) else RamifyError.exit_code
+        return exit_code_of(result.error)
     return TIMED_OUT if result.stop is Stop.TIME else 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.help import example, new_app
+from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +74,9 @@ def add(
                     sys.stdout.write(f"added {journal.parent}: {_counted(items)}\n")
     if model is not None:
         spent = tally.usage
-        sys.stdout.write(f"asked {model}: {spent.model_calls} calls, {spent.tokens} tokens, ${spent.cost_usd:.4f}\n")
+        sys.stdout.write(
+            f"asked {model}: {counted(spent.model_calls, 'call')}, {spent.tokens} tokens, ${spent.cost_usd:.4f}\n"
+        )
     raise typer.Exit(1 if refused else 0)
 
 
@@ -153,7 +157,7 @@ def export(
     records = [to_json(source) for source in sorted(store.sources().values(), key=lambda source: source.id)]
     records += [to_json(item) for item in store.items()]
     write_atomically(file, "".join(f"{line}\n" for line in records).encode())
-    sys.stdout.write(f"wrote {len(records)} lines to {file}\n")
+    sys.stdout.write(f"wrote {counted(len(records), 'line')} to {file}\n")
 
 
 @skills_app.command(epilog=example("ramify memory skills build runs/words --out skills"))
@@ -177,7 +181,7 @@ def build(
     for conflict in book.conflicts:
         sides = "; ".join(f'"{skill.text}" ({", ".join(skill.runs)})' for skill in (conflict.kept, *conflict.dropped))
         sys.stdout.write(f"contradiction, the first is kept: {sides}\n")
-    sys.stdout.write(f"wrote {len(book.skills)} skills of {len(book.sources)} runs to {out}, version {version}\n")
+    sys.stdout.write(f"wrote {_skills(book.skills, book.sources)} to {out}, version {version}\n")
     raise typer.Exit(1 if refused else 0)
 
 
@@ -192,7 +196,11 @@ def load(
 
     sources, skills = read(directory)
     Memory(memory).take_skills(sources, skills)
-    sys.stdout.write(f"took {len(skills)} skills of {len(sources)} runs into {memory}\n")
+    sys.stdout.write(f"took {_skills(skills, sources)} into {memory}\n")
+
+
+def _skills(skills: Collection[object], sources: Collection[object]) -> str:
+    return f"{counted(len(skills), 'skill')} of {counted(len(sources), 'run')}"
 
 
 def _existing(path: Path) -> Memory:

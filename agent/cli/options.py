@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -217,14 +218,30 @@ _SETTINGS = {
 """The parameters of commands that are settings, by the setting's dotted key."""
 
 
+def _require(option: str, name: str) -> None:
+    """Raises UsageError if there is no search, value or recipe of this name."""
+    from agent.evaluate.value.registry import VALUES
+    from agent.recipes import names
+    from agent.search.registry import SEARCHES
+
+    known = {"search": tuple(SEARCHES), "value": tuple(VALUES), "recipe": names()}[option]
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"--{option} {name}: {meant}it is one of {', '.join(known)}")
+
+
 def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, values: Mapping[str, Any]) -> Settings:
     """The settings of a command: those of `-c`, then the models, then the command's parameters, by name. Parameters
     that are not given, or are not settings, change nothing.
 
     Raises:
         agent.errors.ConfigError: as `agent.config.load`.
-        agent.errors.UsageError: the price is not a price, or the tests run with the Python of an image.
+        agent.errors.UsageError: the value of an option is wrong, or the tests run with the Python of an image.
     """
+    for name in ("search", "value", "recipe"):
+        if values.get(name):
+            _require(name, values[name])
     from agent.config import given, naming
     from agent.models.prices import dollars
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli.run_list import LAST, RunDir
+from agent.counting import counted
 
 if TYPE_CHECKING:
     from agent.build.replay import Replayed
@@ -63,8 +64,6 @@ def _as_json(replayed: Replayed) -> dict[str, Any]:
 
 def as_text(replayed: Replayed) -> str:
     """The replay as text."""
-    from agent.analysis.report.summary import counted
-
     result = replayed.result
     if replayed.difference is None:
         outcome = f"{result.status}: {counted(result.nodes, 'state')}; {result.stop.value}"

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.counting import counted
+
 __all__ = ["LAST", "RunDir", "Runs", "named", "runs"]
 
 SHOWN = 20
@@ -84,7 +86,7 @@ def runs(
         return
     sys.stdout.write(_table(lines) if lines else f"there are no runs in {runs_dir()}\n")
     if len(lines) < len(known):
-        sys.stdout.write(f"{len(known) - len(lines)} older ones: ramify runs --all\n")
+        sys.stdout.write(f"{counted(len(known) - len(lines), 'older run')}: ramify runs --all\n")
 
 
 def _line(directory: Path) -> Line:

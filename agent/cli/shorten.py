@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.run_list import Runs
+from agent.counting import counted
 
 if TYPE_CHECKING:
     from agent.analysis.minimize import Shortened
@@ -70,4 +71,5 @@ def _shortened(run: Run, tries: int, paths: int) -> list[str]:
 def _line(leaf: int, result: Shortened | None) -> str:
     if result is None:
         return f"unchanged: repeating its turns does not lead to the result of state {leaf}"
-    return f"{len(result.turns)} of {result.of} turns lead to the result of state {leaf} ({result.tried} tries)"
+    tried = counted(result.tried, "try", "tries")
+    return f"{len(result.turns)} of {counted(result.of, 'turn')} lead to the result of state {leaf} ({tried})"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent import counting
 from agent.cli.help import example, new_app
 from agent.errors import UsageError
 
@@ -50,7 +51,9 @@ def counts(
         edits.write(out)
     except OSError as error:
         raise UsageError(f"--out {out} cannot be written ({error.strerror}): name another file") from error
-    sys.stdout.write(f"{edits.right} of {edits.tried} edits of {edits.runs} runs were right; {out}\n")
+    sys.stdout.write(
+        f"{edits.right} of {edits.tried} edits were right (from {counting.counted(edits.runs, 'run')}); {out}\n"
+    )
 
 
 def _command(method: Method) -> Callable[..., None]:

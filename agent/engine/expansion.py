@@ -131,7 +131,7 @@ class Expansion:
             agent.errors.RamifyError, agent.budget.BudgetSpent, sandboxes.SandboxError: it failed, and changed nothing.
         """
         if self.lost >= TRIES:
-            raise PolicyError(f"the process that carried it out was killed each of {self.lost} times")
+            raise PolicyError(f"the process that carried it out was killed each time, {self.lost} in all")
         match self.choice.act:
             case "expand":
                 taken = self._take_turns(temporary)

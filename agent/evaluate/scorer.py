@@ -17,7 +17,8 @@ from agent.evaluate import guard
 from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.hard_coded import hard_coded
 from agent.evaluate.negative_controls import Controls
-from agent.evaluate.reproduction import Finding, OwnTests, valued
+from agent.evaluate.own_tests import OwnTests
+from agent.evaluate.reproduction import Finding, valued
 from agent.evaluate.value import EvaluationInput, Value
 from agent.evaluate.value_trace import describe
 from agent.evaluate.verification import Judgement
@@ -95,7 +96,7 @@ class StagedScorer:
         self._strict, self._left_s = strict, left_s
         alone = bool(self.task.goal_tests) or self._measurer.by_scopes
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
-        self.own = OwnTests(provider, self.task, base, self._measurer.rules)
+        self.own = OwnTests(provider, self.task, base, self._baseline, self._measurer.rules)
         """The tests that states add."""
         self.root = value.evaluate(EvaluationInput(self.task, (), self._baseline))
 
@@ -172,7 +173,7 @@ class StagedScorer:
         outcomes, own = self._baseline.outcomes, self.own.files(snapshot) if tests else ()
         if self._baseline.adapter == "exit-code" or all(test in outcomes for test in tests):
             return tests, not any(file_of(test) in own for test in tests)
-        names = Names(self._baseline, partial(self.own.placed, snapshot), own, self.own.edited(snapshot))
+        names = Names(self._baseline, partial(self.own.placed, snapshot), own)
         if self._baseline.adapter not in OF_PYTHON:  # new tests in other languages are not found by their file
             matches = [(names.meant(test), test) for test in tests]
             return tuple(ids[0] if len(ids) == 1 else test for ids, test in matches), True
@@ -230,8 +231,8 @@ class StagedScorer:
 
     @property
     def _reproducible(self) -> bool:
-        """Whether tests that a state adds count: no goal is known, and pytest can run them."""
-        return not self.task.goal_tests and self._baseline.adapter == "pytest"
+        """Whether tests that a state adds count: no goal is known, and the runner can run them."""
+        return not self.task.goal_tests and self.own.can_run
 
     def _valued(self, case: EvaluationInput, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """The state's evaluation, and the test runs that it took. If several workers reach a state at once, one

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.errors import MeasureError
+from agent.counting import counted
+from agent.errors import MeasureError, NoSuchCommand
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import named_in
 from agent.measure.adapters.running import UNKNOWN
@@ -232,7 +233,8 @@ class Measurer:
         report = self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
         if tests or not report.late or not report.valid:
             return report
-        problem = f"the run was ended after {report.duration_s:.0f} s; {sum(report.late.values())} tests were not run"
+        late = counted(sum(report.late.values()), "test was", "tests were")
+        problem = f"the run was ended after {report.duration_s:.0f} s; {late} not run"
         return replace(report, valid=False, problem=problem)
 
     def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
@@ -339,7 +341,9 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, u
         report = _without_tests(report)
         if report.timed_out:
             return _too_long(report, task.test_command)
-    if not report.valid or report.exit_code in (126, 127):
+    if report.exit_code in (126, 127):
+        raise NoSuchCommand(_unusable(report, task.test_command))
+    if not report.valid:
         raise MeasureError(_complaint(report, task.test_command))
     return report
 
@@ -377,11 +381,6 @@ def _means_framework(report: SuiteReport, task: Task) -> bool:
 
 
 def _complaint(report: SuiteReport, command: str) -> str:
-    last = next((line.strip() for line in reversed(report.output.split("\n")) if line.strip()), "no output")
-    if report.exit_code in (126, 127):
-        return (
-            f"the test command {command!r} cannot be run ({last}); name another with --test, or install it with --setup"
-        )
     if "No module named pytest" in report.output:
         return (
             "pytest is not installed in the sandbox; install it with --setup 'pip install pytest', or name an "
@@ -392,4 +391,14 @@ def _complaint(report: SuiteReport, command: str) -> str:
     if NO_TESTS in report.problem:
         return f"{command!r} collects no tests; name the tests to run with --test"
     remedy = "see --test, --setup and --test-framework"
-    return f"{command!r} does not give a result that can be trusted: {report.problem} ({last}); {remedy}"
+    problem = f"{report.problem} ({_last_line(report)})"
+    return f"{command!r} does not give a result that can be trusted: {problem}; {remedy}"
+
+
+def _unusable(report: SuiteReport, command: str) -> str:
+    remedy = "name another with --test, or install it with --setup"
+    return f"the test command {command!r} cannot be run ({_last_line(report)}); {remedy}"
+
+
+def _last_line(report: SuiteReport) -> str:
+    return next((line.strip() for line in reversed(report.output.split("\n")) if line.strip()), "no output")

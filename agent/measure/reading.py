@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
+from agent.counting import counted
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.inside.cutting import ending
@@ -200,12 +201,12 @@ def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, w
     if not end["collected"] and not transcript.broken:
         yield NO_TESTS
     if end["tests"] != len(transcript.tests):
-        yield f"{end['tests']} tests ran and {len(transcript.tests)} are reported"
+        yield f"{counted(end['tests'], 'test')} ran and {len(transcript.tests)} reported"
     if end["left_out"] != len(transcript.left_out):
-        yield f"{end['left_out']} tests were left out and {len(transcript.left_out)} are reported"
+        yield f"{counted(end['left_out'], 'test')} left out and {len(transcript.left_out)} reported"
     for name, code in ((f"{report.adapter}'s status", end["exit"]), ("the command's exit code", result.exit_code)):
         if (code != 0) != bool(report.failures or report.unexpected):
-            yield f"{name} is {code}, but {len(report.failures)} tests failed"
+            yield f"{name} is {code}, but {counted(len(report.failures), 'test')} failed"
     untold = {*transcript.left_out, *transcript.late}
     missing = [t for t in wanted if "::" in t and t not in untold and report.outcome(t) is None]
     if missing:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from agent.counting import counted
 from agent.errors import TooLong
 from agent.models import Ask, Message, Model
 from agent.prompts import render
@@ -80,7 +81,8 @@ def converse(
             request = render("mend", problem=problem, cut_off=answer.finish_reason == "length")
             conversation.append({"role": "assistant", "content": answer.text or "(nothing)"})
             conversation.append({"role": "user", "content": request})
-    raise Abstained(f"{model.name} gave {retries + 1} answers that cannot be read; the last problem: {problem}")
+    answers = counted(retries + 1, "answer")
+    raise Abstained(f"{model.name} gave {answers} that cannot be read; the last problem: {problem}")
 
 
 def inquire(

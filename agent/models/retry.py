@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from random import Random
 
 from agent.budget import Usage
+from agent.counting import counted
 from agent.errors import ModelError, RamifyError, Stopped
 from agent.models import Completion
 from agent.models.halt import Halt
@@ -92,7 +93,7 @@ class Retry:
             asked_s = self._asked_s(error)
             pace.close(self.now() + asked_s)
             if attempt == self.attempts:
-                raise ModelError(f"{error} (given up after {attempt} attempts)") from error
+                raise ModelError(f"{error} (given up after {counted(attempt, 'attempt')})") from error
             backed_off = min(self.most_s, self.first_s * 2.0 ** (attempt - 1))
             wait_s = max(asked_s, backed_off / 2) + self.rng.uniform(0, backed_off / 2)
             log.warning("%s; attempt %d of %d in %.1f s", error, attempt + 1, self.attempts, wait_s)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.budget import Usage
+from agent.counting import counted
 from agent.errors import ModelError
 from agent.models import Completion, Message, ToolCall
 from agent.models.prices import Price
@@ -46,7 +47,7 @@ class ScriptedModel:
                 return self._script(messages)
             completion = next(self._script, None)
             if completion is None:
-                raise ModelError(f"{self.name}: the script ended after {len(self.heard) - 1} answers")
+                raise ModelError(f"{self.name}: the script ended after {counted(len(self.heard) - 1, 'answer')}")
             return completion
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from agent.measure import SuiteReport
 from agent.run.events import Ended, Noted
 from agent.run.grade import Grade, Status, declared, grade
 from agent.run.run import Run
+from agent.run.spending import costs_of_lines
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import waves
 from agent.solver.result import Result
@@ -82,6 +83,8 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         declared=declared(best.submission, broken) if best else {},
         reproduced_by=best.evaluation.reproduced_by if best else (),
         rollouts=len(run.rollouts()),
+        spent=dict(run.spent),
+        lines=tuple(costs_of_lines(run.tree, run.rollouts())),
         rounds=run.round,
         waves=tuple(waves(run)) if run.rounds else (),
         notes=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.counting import counted
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import error_of
@@ -53,7 +54,7 @@ def _of_run(run: Run) -> Iterator[str]:
     if problem := (run.note(0, "spectrum") or {}).get("problem"):
         yield f"the failing tests could not be traced: {problem}"
     if count := sum(ABSTAINED in node.evaluation.parts for node in run.tree):
-        yield f"for {count} states a model gave no readable opinion; their tests decide"
+        yield f"for {counted(count, 'state')} a model gave no readable opinion; their tests decide"
 
 
 def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
         return ()
     broken = verdict.get("broken", ())
     names = f"{', '.join(broken[:NAMED])}{f' and {len(broken) - NAMED} more' if len(broken) > NAMED else ''}"
-    tests = "1 test" if len(broken) == 1 else f"{len(broken)} tests"
+    tests = counted(len(broken), "test")
     why = f"the full test run broke {tests}: {names}" if broken else verdict.get("why", "").partition("\n")[0]
     return (f"state {best.id} looked better, but {why or 'its verification refused it'}",)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.budget import Budget, Usage
 from agent.build.composition import limits, unpriced
+from agent.counting import counted
 from agent.errors import RamifyError
 from agent.models.prices import REMEDY
 from agent.run.run import Run
@@ -81,7 +82,7 @@ def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Se
     for kind in _kinds(settings, limits(settings), total, ended):
         phrases = "; ".join(kind.phrases(len(todo)))
         lines.append(f"  {kind.unit:<13}{phrases}")
-    return [f"estimate for {len(todo)} instances:", *lines] if todo else []
+    return [f"estimate for {counted(len(todo), 'instance')}:", *lines] if todo else []
 
 
 def _kinds(settings: Settings, limits: Mapping[str, Any], total: Budget, ended: Sequence[Attempt]) -> Iterator[_Kind]:

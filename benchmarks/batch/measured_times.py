@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
+from agent.counting import counted
 from agent.errors import RamifyError
 from agent.files import write_atomically
 from agent.run.events import Added
@@ -191,7 +192,8 @@ def outlook(
     if known:
         lines.append(f"  {'going by':<13}{_sums(known, of_repo, workers)}")
         used = sum(len(of_repo[repo]) for repo in known)
-        lines.append(f"  {'':<13}that rests on {_count(used, 'instance')} of {_count(len(known), 'repository')}, {how}")
+        repositories = counted(len(known), "repository", "repositories")
+        lines.append(f"  {'':<13}that rests on {counted(used, 'instance')} of {repositories}, {how}")
     if unknown := _unknown(counts, known):
         lines.append(f"  {'not known':<13}{unknown}")
     return ["from earlier batches:", *lines]
@@ -254,7 +256,7 @@ def _unknown(counts: Counter[str], known: Mapping[str, int]) -> str:
     shown = ", ".join(names[:SHOWN]) + (f", {len(names) - SHOWN} others" if len(names) > SHOWN else "")
     left_out = "; the figures above leave them out" if known else ""
     return (
-        f"{sum(unknown.values())} of {counts.total()} instances are in repositories that were never measured "
+        f"{sum(unknown.values())} of {counted(counts.total(), 'instance')}, in repositories that were never measured "
         f"like this ({shown}){left_out}"
     )
 
@@ -262,11 +264,6 @@ def _unknown(counts: Counter[str], known: Mapping[str, int]) -> str:
 def _from_to(values: _Range, unit: str, digits: int) -> str:
     low, high = f"{values.low:,.{digits}f}", f"{values.high:,.{digits}f}"
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
-
-
-def _count(number: int, noun: str) -> str:
-    plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def _time(seconds: float) -> str:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from agent.analysis.report.summary import cost
 from agent.budget import Usage
+from agent.counting import counted
 from agent.run.events import Event
 from benchmarks.batch.batch import Attempt
 from benchmarks.batch.status import InstanceStatus
@@ -27,6 +28,13 @@ __all__ = ["BatchProgress"]
 
 _BAR = 40
 """The width of the bar, in columns."""
+_WITHOUT = {
+    "done": "no patch",
+    "limit": "no patch",
+    "infra": "failed, to be repeated",
+    "config": "cannot be begun",
+}
+"""The states of an attempt that ended without a result."""
 
 
 @dataclass(slots=True)
@@ -87,9 +95,9 @@ class BatchProgress:
         """The running instances, and below them a bar, the counts, what this session has spent, and the time left."""
         with self._lock:
             rows = Table(box=None, padding=(0, 2, 0, 0))
-            for title in ("", "instance", "doing", "nodes", "best", "seconds"):
+            for title in ("", "instance", "doing", "states", "best", "seconds"):
                 rows.add_column(
-                    title, justify="right" if title in ("nodes", "best", "seconds") else "left", no_wrap=True
+                    title, justify="right" if title in ("states", "best", "seconds") else "left", no_wrap=True
                 )
             for name, running in self._running.items():
                 seconds = time.monotonic() - running.began
@@ -119,9 +127,9 @@ def _outcome(attempt: Attempt | None) -> str:
 
 def _sentence(attempt: Attempt | None) -> str:
     if attempt is None:
-        return "interrupted, will go on"
+        return "interrupted; the same command continues it"
     if not attempt.facts:
-        return f"{attempt.state}: {attempt.error}"
+        return f"{_WITHOUT[attempt.state]}: {attempt.error}"
     facts = attempt.facts
-    spent = f"{facts['nodes']} nodes, {facts['seconds']:.0f} s, stop: {facts['stop']}"
+    spent = f"{counted(facts['nodes'], 'state')}, {facts['seconds']:.0f} s, stop: {facts['stop']}"
     return f"{attempt.state}, {facts['status']} ({spent})" + (f"; {attempt.error}" if attempt.error else "")

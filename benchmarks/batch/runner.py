@@ -22,7 +22,7 @@ from typing import Protocol
 from agent.analysis.report.summary import as_json
 from agent.budget import ParentBudget, Stop
 from agent.build.composition import start
-from agent.errors import ConfigError, PolicyError, UsageError
+from agent.errors import ConfigError, PolicyError, RamifyError, UsageError
 from agent.run.events import Event
 from agent.settings import Settings
 from agent.solver.solve import Result
@@ -229,7 +229,7 @@ def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
     """The attempt of a future that is done; None if it was interrupted. An error of any kind counts for this instance
     only."""
     error = _error_of(future)
-    message = "" if error is None else f"{type(error).__name__}: {error}"
+    message = "" if error is None else _why(error)
     if (raised := future.exception()) is not None:
         log.warning("%s: %s", instance.id, message, exc_info=raised)
         return Attempt(instance.id, state_of(None, error), instance.mode, error=message)
@@ -238,6 +238,11 @@ def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
         return None
     facts = as_json(result, result.run_dir / "patch.diff" if result.patch else None)
     return Attempt(instance.id, state_of(result, error), instance.mode, result.patch, message, facts, result.usage)
+
+
+def _why(error: BaseException) -> str:
+    """The message of an error. Those of other programs mean little without the name of their class."""
+    return str(error) if isinstance(error, RamifyError | SandboxError) else f"{type(error).__name__}: {error}"
 
 
 class _Exhaustion:

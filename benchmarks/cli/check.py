@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.options import Config, Image, SandboxKind
+from agent.counting import counted
 from agent.untrusted import escaped
 from benchmarks.cli.options import Filter, Ids, Json, Slice, SourceName, Workers, split
 
@@ -63,7 +64,7 @@ def check(
 def _summary(checks: Sequence[Check], *, as_json: bool) -> str:
     valid = sum(check.valid for check in checks)
     if not as_json:
-        return f"{valid} of {len(checks)} instances are valid"
+        return f"{valid} of {counted(len(checks), 'instance is', 'instances are')} valid"
     return json.dumps({"valid": valid, "instances": [{**asdict(check), "valid": check.valid} for check in checks]})
 
 

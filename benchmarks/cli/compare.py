@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "curve"]
 
-Unit_ = Annotated[str, typer.Option("--unit", metavar="measurements|nodes|seconds|cost_usd", help="The unit of cost.")]
+Unit_ = Annotated[
+    str,
+    typer.Option("--unit", metavar="measurements|nodes|model_calls|tokens|seconds|cost_usd", help="The unit of cost."),
+]
 
 
 def compare(
@@ -44,7 +48,8 @@ def compare(
         facts = {"unit": unit, "left_out": left_out, "as_run": rows[0], "at_equal_cost": rows[1]}
         sys.stdout.write(json.dumps(facts) + "\n")
         return
-    sys.stdout.write(f"{len(pairs)} instances are graded in both, {left_out} others are left out\n")
+    graded, others = counted(len(pairs), "instance is", "instances are"), counted(left_out, "other is", "others are")
+    sys.stdout.write(f"{graded} graded in both, {others} left out\n")
     for title, result in zip(("as run", f"at no more than {most:g} {unit} per instance"), results, strict=True):
         sys.stdout.write(f"\n{title}\n{_as_text(result)}")
 

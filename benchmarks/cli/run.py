@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options
+from agent.counting import counted
 from benchmarks.cli.options import (
     Executor,
     Filter,
@@ -194,9 +195,11 @@ def _run(
     finally:
         batch.close()
     if halted:
-        say(f"no more instances were begun: {halted}; so far {total.spent.measurements} test runs{cost(total.spent)}")
+        spent = counted(total.spent.measurements, "test run") + cost(total.spent)
+        say(f"no more instances were begun: {halted}; so far {spent}")
     if left:
-        say(f"{left} of {len(chosen)} are still to do; the same command{' then' if halted else ''} continues")
+        then = " then" if halted else ""
+        say(f"{left} of {counted(len(chosen), 'instance')} still to do; the same command{then} continues")
     else:
         say(f"next: ramify bench grade {out}")
     return 130 if stopped else int(left > 0)
@@ -220,7 +223,7 @@ def _announce(
 
     identity = batch.identity
     suite = f"{identity.mode} tests, {identity.model}, suite {identity.suite}"
-    say(f"{len(todo)} of {len(chosen)} instances to do, {suite}")
+    say(f"{len(todo)} of {counted(len(chosen), 'instance')} to do, {suite}")
     total.start(spent=spent_so_far(batch, chosen), nodes=0, elapsed_s=0)
     expected = outlook(todo, identity, read_measured(measured_file()), workers)
     for line in (*forecast(todo, batch.attempts.values(), settings, total), *expected):

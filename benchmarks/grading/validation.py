@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agent.counting import counted
 from agent.errors import RamifyError
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
@@ -80,6 +81,14 @@ def _base_fault(instance: Instance, failing: tuple[str, ...], broken: tuple[str,
     if instance.hidden.outcomes:
         return "" if failing else "every test ends as it has to without a patch"
     passing = len(instance.hidden.fail_to_pass) - len(failing)
-    early = f"{passing} tests of FAIL_TO_PASS pass without a patch" if passing else ""
-    late = f"{len(broken)} tests of PASS_TO_PASS fail without a patch" if broken else ""
+    early = (
+        counted(passing, "test of FAIL_TO_PASS passes without a patch", "tests of FAIL_TO_PASS pass without a patch")
+        if passing
+        else ""
+    )
+    late = (
+        counted(len(broken), "test of PASS_TO_PASS fails without a patch", "tests of PASS_TO_PASS fail without a patch")
+        if broken
+        else ""
+    )
     return "; ".join(part for part in (early, late) if part)

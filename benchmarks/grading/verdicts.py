@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from agent.counting import counted
 from agent.measure import Outcome, SuiteReport
 from benchmarks.data.harness_logs import FAILURES, LOG, judge_log
 from benchmarks.data.instances import Hidden, Instance
@@ -147,8 +148,10 @@ def describe(report: SuiteReport, failing: tuple[str, ...], broken: tuple[str, .
     if not report.valid:
         return report.problem or "the run of the tests is not valid"
     skipped = sum(report.outcomes.get(test) is Outcome.SKIPPED for test in failing)
-    goals = f"{len(failing)} tests of FAIL_TO_PASS did not pass" + (f", {skipped} were skipped" if skipped else "")
-    others = f"{len(broken)} tests of PASS_TO_PASS did not pass"
+    goals = f"{counted(len(failing), 'test')} of FAIL_TO_PASS did not pass" + (
+        f", {skipped} skipped" if skipped else ""
+    )
+    others = f"{counted(len(broken), 'test')} of PASS_TO_PASS did not pass"
     return "; ".join(part for part, tests in ((goals, failing), (others, broken)) if tests)
 
 

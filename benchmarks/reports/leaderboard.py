@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.counting import counted
 from agent.errors import UsageError
 from agent.files import write_atomically
 from agent.learning.export.documents import export as write_documents
@@ -193,7 +194,7 @@ def _readme(submission: Submission, report: str) -> str:
     lines = [
         f"# Ramify ({submission.model})",
         "",
-        f"Resolved {submission.resolved} of {submission.instances} instances ({rate:.1%}).",
+        f"Resolved {submission.resolved} of {counted(submission.instances, 'instance')} ({rate:.1%}).",
         "",
         "Ramify searches a tree of sandbox states and returns one patch for each instance.",
         f"Report: {report or 'to be named'}",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from agent.counting import counted
 from agent.files import write_atomically
 from agent.learning.export import Row
 from agent.learning.export.dataset import runs_in
@@ -105,14 +106,14 @@ def _front(rows: dict[str, int]) -> Iterator[str]:
 def _body(identity: Identity, attempts: list[Attempt], verdicts: Verdicts, rows: dict[str, int]) -> Iterator[str]:
     lines = report(attempts, verdicts)
     graded = [line for line in lines if line.resolved is not None]
-    yield f"# {identity.model}: {len(lines)} instances, {identity.mode} tests"
+    yield f"# {identity.model}: {counted(len(lines), 'instance')}, {identity.mode} tests"
     yield ""
     if identity.mode == "revealed":
         yield "The solver saw the failing tests, as on a red build: not to be compared with results on hidden tests."
-    resolved = f"{sum(bool(line.resolved) for line in graded)} of {len(graded)} graded instances are resolved"
+    resolved = f"{sum(bool(line.resolved) for line in graded)} of {counted(len(graded), 'graded instance')} resolved"
     yield f"{resolved}; {len(lines) - len(graded)} are not graded. Made by `ramify bench export`."
     yield ""
-    yield from (f"- `{name}` ({count} rows): {_TEXTS[name]}" for name, count in rows.items())
+    yield from (f"- `{name}` ({counted(count, 'row')}): {_TEXTS[name]}" for name, count in rows.items())
     yield from (
         "",
         "```python",

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+from agent.counting import counted
 from benchmarks.batch.batch import Attempt, read_attempts, read_identity
 from benchmarks.grading.verdicts import Verdict, Verdicts, patch_digest, read_verdicts
 
@@ -40,6 +41,7 @@ class Line:
     why: str
     """Why the instance is not resolved, if known."""
     tokens: int = 0
+    model_calls: int = 0
     flagged: int = 0
     """The number of states that the solver refused because they manipulate the tests."""
 
@@ -97,6 +99,7 @@ def _line(attempt: Attempt, verdict: Verdict | None) -> Line:
         stop=facts.get("stop", ""),
         why=attempt.error or ("" if verdict is None else verdict.reason),
         tokens=attempt.usage.tokens,
+        model_calls=attempt.usage.model_calls,
         flagged=facts.get("flagged", 0),
     )
 
@@ -144,12 +147,12 @@ def as_table(lines: Sequence[Line]) -> Table:
     """The lines as a table, with the totals in the footer."""
     sums = total(lines)
     table = Table(box=None, padding=(0, 2, 0, 0), show_footer=True, footer_style="bold")
-    table.add_column("instance", footer=f"{sums['instances']} instances", no_wrap=True)
+    table.add_column("instance", footer=counted(sums["instances"], "instance"), no_wrap=True)
     table.add_column("tests", footer="/".join(sums["modes"]))
     table.add_column("state")
     table.add_column("solved", footer=str(sums["solved"]))
     table.add_column("resolved", footer=f"{sums['resolved']} of {sums['graded']}")
-    table.add_column("nodes", footer=str(sums["nodes"]), justify="right")
+    table.add_column("states", footer=str(sums["nodes"]), justify="right")
     table.add_column("test runs", footer=str(sums["measurements"]), justify="right")
     table.add_column("seconds", footer=f"{sums['seconds']:.0f}", justify="right")
     table.add_column("tokens", footer=str(sums["tokens"]), justify="right")

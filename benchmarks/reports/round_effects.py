@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
+from agent.counting import counted
 from agent.solver.refine.worth import Changes
 from benchmarks.batch.batch import Attempt
 from benchmarks.grading.verdicts import Verdicts, patch_digest
@@ -75,8 +76,8 @@ def as_text(effect: Refinement) -> str:
         lines.append(f"refinement by hidden tests, instances: {hidden.total}; {hidden}")
     for cost in effect.costs:
         dollars = "price unknown" if cost.cost_usd is None else f"{cost.cost_usd:.4f} dollars"
-        spent = f"{cost.measurements} test runs, {cost.tokens} tokens, {dollars}, {cost.seconds:.0f} s"
-        repeats = f"{cost.repeats} of {cost.expansions} attempts were repeats"
+        spent = f"{counted(cost.measurements, 'test run')}, {cost.tokens} tokens, {dollars}, {cost.seconds:.0f} s"
+        repeats = f"{cost.repeats} of {counted(cost.expansions, 'attempt')} repeated another"
         lines.append(
             f"round {cost.wave}: {cost.first_solved} of {cost.instances} solved first by it; {spent}; {repeats}"
         )

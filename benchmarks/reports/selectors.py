@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.counting import counted
 from agent.run.run import Run
 from agent.solver.tournament.note import notes
 from benchmarks.batch.batch import Attempt, read_attempts, read_identity
@@ -92,12 +93,11 @@ def summary(choices: Sequence[Choice], lines: Sequence[Standing]) -> str:
         return ""
     if not lines:
         return (
-            f"{len(choices)} instances had candidates to choose among, and none has all of them graded: grade again "
-            "with --candidates"
+            f"{counted(len(choices), 'instance')} had candidates to choose among, and none has all of them graded: "
+            "grade again with --candidates"
         )
-    head = (
-        f"of {lines[-1].of} instances whose candidates are all graded ({len(choices)} had some), resolved by choosing"
-    )
+    whole = counted(lines[-1].of, "instance")
+    head = f"of {whole} whose candidates are all graded ({len(choices)} had some), resolved by choosing"
     return "\n".join([head, *(f"  {line.selector:<10} {line.resolved} of {line.of}" for line in lines)])
 
 

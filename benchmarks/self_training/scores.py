@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from agent.counting import counted
 from agent.errors import UsageError
 from benchmarks.batch.batch import read_attempts
 
@@ -115,9 +116,8 @@ def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played
         first = begun.get(failed[0])
         why = f"such as {failed[0]}: {(first.error or first.state) if first else 'not begun'}"
         if len(failed) > MOST_FAILED * len(names):
-            raise UsageError(
-                f"{batch}: {len(failed)} of {len(names)} searches did not come to an end, {why}; run it again"
-            )
+            searches = counted(len(names), "search", "searches")
+            raise UsageError(f"{batch}: {len(failed)} of {searches} did not come to an end, {why}; run it again")
         log.warning("%s: %d of %d searches did not come to an end, %s; left out", batch, len(failed), len(names), why)
     return {name: Played(facts["status"] == "solved", int(facts["nodes"]) - 1) for name, facts in ended.items()}
 

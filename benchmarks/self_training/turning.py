@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, assert_never
 
+from agent import counting
 from agent.config import given
 from agent.errors import UsageError
 from agent.learning import serving, training
@@ -86,7 +87,7 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
             batch = _played(request.tasks, place / "tasks", flags, request.conditions, names)
             scores.read(batch, names)
             before = _played(request.held_out, place / "before", flags, request.conditions.once)
-        tell(f"{name}: searched {len(runs_in([batch]))} tasks with {now.name}")
+        tell(f"{name}: searched {counting.counted(len(runs_in([batch])), 'task')} with {now.name}")
         new = _learned(request, folder, batch, now, name)
         with _playing(request, folder, new) as flags:
             after = _played(request.held_out, place / "after", flags, request.conditions.once)
@@ -237,7 +238,10 @@ def _trained(policy: Policy, learning: Learning, folder: Path, runs: Sequence[Pa
     place = folder / policy.name
     manifest = export(runs, form, place / "rows")
     if not manifest["rows"]:
-        raise UsageError(f"{len(runs)} runs have no rows of the format {form}; `ramify export RUNS --report` says why")
+        raise UsageError(
+            f"{counting.counted(len(runs), 'run has', 'runs have')} no rows of the format {form}; "
+            "`ramify export RUNS --report` says why"
+        )
     plan = training.plan(learning.method, [place / "rows"], learning.wanted)
     metrics = training.train(plan, place / "training", python=learning.train_python)
     data = {"rows": manifest["rows"], "files": manifest["files"], "policies": list(plan.order()["policies"])}

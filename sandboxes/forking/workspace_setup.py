@@ -34,7 +34,10 @@ def run_all(box: Sandbox, commands: Sequence[str], env: Mapping[str, str]) -> No
         done = run_script(box, command, timeout_s=SETUP_TIMEOUT_S, env=env)
         if done.exit_code:
             tail = (done.stdout + done.stderr)[-_TAIL_BYTES:].decode(errors="replace")
-            raise SetupFailed(f"`{_head(command)}` ended with exit code {done.exit_code}:\n{tail}")
+            raise SetupFailed(
+                f"the set-up command `{_head(command)}` ended with exit code {done.exit_code}; correct it, and try "
+                f"again:\n{tail}"
+            )
 
 
 def _head(command: str) -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from agent.analysis.report.summary import counted
+from agent.counting import counted
 from agent.errors import JournalError, UsageError
 from agent.evaluate.goal_tests import resolve_goals
 from agent.measure import SuiteReport

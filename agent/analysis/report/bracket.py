@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent.actions.excerpt import printable
-from agent.analysis.report.summary import counted
+from agent.counting import counted
 from agent.run.run import Run
 from agent.solver.tournament.note import notes
 from agent.untrusted import visible

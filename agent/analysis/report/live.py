@@ -18,6 +18,7 @@ from agent.analysis.report.baseline import goals_of
 from agent.analysis.report.edits import as_diff
 from agent.analysis.report.summary import cost, tally
 from agent.budget import Usage
+from agent.counting import counted
 from agent.run.events import Added, Asked, Ended, Event, Failed, Merged, Round, Spent, Started, Summarised, Voted
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import escaped, one_line
@@ -116,8 +117,8 @@ class View:
 
     def sums(self) -> str:
         """The progress of the search in one line."""
-        counts = f"{len(self._nodes)} states, {self._misses} dead ends, {self._usage.measurements} test runs"
-        return counts + cost(self._usage)
+        counts = ((len(self._nodes), "state"), (self._misses, "dead end"), (self._usage.measurements, "test run"))
+        return ", ".join(counted(*count) for count in counts) + cost(self._usage)
 
     def _path(self) -> list[Node]:
         """The path from the root to the state of highest value, the earliest of several."""
@@ -135,7 +136,7 @@ class View:
             return
         drawing = branch = Drawing(self._line(path[0], on_path=len(path) > 1))
         if len(path) > STEPS + 1:
-            branch = branch.add(Text(f"... {len(path) - 1 - STEPS} states"))
+            branch = branch.add(Text(f"... {counted(len(path) - 1 - STEPS, 'state')}"))
         for node in path[1:][-STEPS:]:
             branch = branch.add(self._line(node, on_path=node is not path[-1]))
         yield drawing

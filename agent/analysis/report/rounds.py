@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent.analysis.report.summary import cost, counted
+from agent.analysis.report.summary import cost
+from agent.counting import counted
 from agent.run.run import Run
 from agent.run.tree.node import ROOT
 from agent.run.tree.tree import NodeId
@@ -32,7 +33,7 @@ def _worth(run: Run) -> list[str]:
     rounds = worth.waves(run)
     lines = [
         f"worth of round {each.number}: {each.value:.3f}{' and solved' if each.solved else ''}, for "
-        f"{each.usage.measurements} test runs, {each.seconds:.0f} s{cost(each.usage)}"
+        f"{counted(each.usage.measurements, 'test run')}, {each.seconds:.0f} s{cost(each.usage)}"
         for each in rounds
     ]
     return [*lines, f"refinement: {worth.changes(rounds)}"]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Usage
+from agent.counting import counted
 from agent.run.grade import Grade
+from agent.run.spending import Activity
 from sandboxes import Forked
 
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.solver.solve import Result
 
-__all__ = ["answer_lines", "as_json", "as_text", "cost", "counted", "forks", "tally"]
+__all__ = ["answer_lines", "as_json", "as_text", "cost", "forks", "tally"]
 
 _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
@@ -50,11 +52,10 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "rollouts": result.rollouts,
         "rounds": result.rounds,
         "waves": [wave.to_json() for wave in result.waves],
-        "measurements": usage.measurements,
-        "model_calls": usage.model_calls,
-        "tokens": usage.tokens,
+        **_costs(usage),
         "tokens_cached": usage.tokens_cached,
-        "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
+        "spent": {activity: _costs(part) for activity, part in result.spent.items()},
+        "lines": [_costs(line) for line in result.lines],
         "seconds": round(result.seconds, 3),
         "baseline": dict(result.baseline),
         "final": dict(result.final),
@@ -69,6 +70,7 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     lines = answer_lines(result)
     lines.append(f"search   {counted(result.nodes, 'state')} in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {counted(result.usage.measurements, 'test run')}" + cost(result.usage))
+    lines += [f"of which {parts}" for parts in [_activities(result.spent)] if parts]
     lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
@@ -94,9 +96,40 @@ def answer_lines(result: Result) -> list[str]:
     ]
 
 
+_WORDS: Mapping[Activity, str] = {
+    "propose": "to propose",
+    "judge": "to judge states",
+    "choose": "to choose",
+    "plan": "to plan",
+    "measure": "to measure",
+}
+
+
+def _activities(spent: Mapping[Activity, Usage]) -> str:
+    """What the model calls were for; empty if all had one purpose."""
+    asked = {activity: usage for activity, usage in spent.items() if usage.model_calls}
+    if len(asked) < 2:
+        return ""
+    parts = []
+    for activity, usage in asked.items():
+        runs = f" and {counted(usage.measurements, 'test run')}" if usage.measurements else ""
+        dollars = f" for {usage.cost_usd:.4f} dollars" if usage.cost_usd else ""
+        parts.append(f"{counted(usage.model_calls, 'call')}{runs} {_WORDS[activity]}{dollars}")
+    return ", ".join(parts)
+
+
+def _costs(usage: Usage) -> dict[str, Any]:
+    return {
+        "measurements": usage.measurements,
+        "model_calls": usage.model_calls,
+        "tokens": usage.tokens,
+        "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
+    }
+
+
 def forks(forked: Forked) -> str:
     """How often states were forked, and how many forks differed from their snapshot, if that was checked."""
-    times = f"forked {forked.times} times"
+    times = f"forked {counted(forked.times, 'time')}"
     return f"{times}, {counted(forked.mismatches, 'mismatch', 'mismatches')}" if forked.checked else times
 
 
@@ -105,12 +138,10 @@ def cost(usage: Usage) -> str:
     if not usage.model_calls:
         return ""
     known = f"{usage.cost_usd:.4f} dollars"
-    price = (
-        f"at least {known} (the price of {usage.unpriced_calls} calls is unknown)" if usage.unpriced_calls else known
-    )
+    unpriced = f"at least {known} (the price of {counted(usage.unpriced_calls, 'call')} is unknown)"
     cached = f" ({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)"
-    tokens = f"{usage.tokens} tokens{cached if usage.tokens_cached else ''}"
-    return f", {usage.model_calls} model calls, {tokens}, {price}"
+    tokens = f"{counted(usage.tokens, 'token')}{cached if usage.tokens_cached else ''}"
+    return f", {counted(usage.model_calls, 'model call')}, {tokens}, {unpriced if usage.unpriced_calls else known}"
 
 
 def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
@@ -122,11 +153,6 @@ def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
     left_out = f", {not_run} not run" if not_run else ""
     counts = f"{len(report.passes)} passed, {len(report.failures)} failed{left_out}"
     return f"{goal}, {counts}" if goal else counts
-
-
-def counted(number: int, one: str, more: str = "") -> str:
-    """A number with its noun; `more` is the plural if it is not `one` with an s."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _tests(counts: Any) -> str:

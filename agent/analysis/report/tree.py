@@ -8,8 +8,9 @@ from rich.markup import escape
 from rich.tree import Tree as Drawing
 
 from agent.analysis.report.rounds import round_lines
-from agent.analysis.report.summary import cost, counted, tally
+from agent.analysis.report.summary import cost, tally
 from agent.budget import Stop
+from agent.counting import counted
 from agent.run.run import Run
 from agent.run.tree.tree import Node, NodeId, Tree
 from agent.untrusted import escaped
@@ -72,4 +73,4 @@ def _remarks(tree: Tree, node: Node) -> Iterator[str]:
         yield f"also reached from {', '.join(others)}"
     times = sum(tree.proposals.times(source, node.id) for source in sources)
     if times > 1:
-        yield f"proposed {times} times"
+        yield f"proposed {counted(times, 'time')}"

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 import typer
 
 from agent.cli.ci.github import failed, write_outputs
-from agent.errors import RamifyError
+from agent.errors import exit_code_of
 
 __all__ = ["failures_told"]
 
@@ -38,9 +38,8 @@ def failures_told(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _tell(error: Exception, summary_md: object) -> None:
-    code = error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code
     if outputs := os.environ.get("GITHUB_OUTPUT"):
-        write_outputs(Path(outputs), {"exit_code": code})
+        write_outputs(Path(outputs), {"exit_code": exit_code_of(error)})
     if isinstance(summary_md, Path):
         with summary_md.open("a", encoding="utf-8") as file:
             file.write(failed(str(error)))

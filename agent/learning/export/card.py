@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
+from agent.counting import counted
 from agent.learning.export.columns import LIST
 
 __all__ = ["card"]
@@ -44,9 +45,10 @@ def _feature(kind: str) -> str:
 
 
 def _body(manifest: Mapping[str, Any]) -> Iterator[str]:
-    yield f"# `{manifest['format']}` rows from {len(manifest['runs'])} searches"
+    yield f"# `{manifest['format']}` rows from {counted(len(manifest['runs']), 'search', 'searches')}"
     yield ""
-    yield f"{manifest['rows']} rows, made by `ramify export`. `manifest.json` has the SHA-256 of each file and journal."
+    rows = counted(manifest["rows"], "row")
+    yield f"{rows}, made by `ramify export`. `manifest.json` has the SHA-256 of each file and journal."
     yield "`provenance` in a row says which run, node, policy and licence it comes from. Where its `license_source` is"
     yield "`workspace`, the licence is a guess from the file that was in the workspace at the time of the export."
     yield "Load with `datasets.load_dataset(FOLDER)`: it reads the types of the columns from this card; given a single"

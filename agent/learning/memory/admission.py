@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agent.budget import Stop
+from agent.counting import counted
 from agent.files import to_json
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Outcome, Source
@@ -88,4 +89,4 @@ def _failure(run: Run) -> tuple[Outcome, str]:
     if not run.tree.ended_expansions:
         raise Unverified("nothing was tried in it")
     refuted = sum(not verdict["solved"] for verdict in run.verdicts())
-    return "failed", f"{len(run.tree) - 1} states, {refuted} of them refuted by a verification; {stop.value}"
+    return "failed", f"{counted(len(run.tree) - 1, 'state')}, {refuted} of them refuted by a verification; {stop.value}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from agent.errors import MemoryUnusable
+from agent.errors import MemoryUnusable, UsageError
 from agent.learning.memory.items import Experience, Insight, Item, Kind, Source, load, load_source, to_json
 from agent.learning.memory.ranking import Corpus
 from agent.learning.memory.words import words
@@ -56,11 +56,12 @@ class Store:
         """`make`: create the file if it does not exist.
 
         Raises:
-            MemoryUnusable: the file does not exist, is not a memory, or is from a newer version of ramify.
+            UsageError: the file does not exist.
+            MemoryUnusable: it is not a memory, or is from a newer version of ramify.
         """
         self.path = path
         if not make and not path.is_file():
-            raise MemoryUnusable(f"there is no memory at {path}; create one: ramify memory add RUN --memory {path}")
+            raise UsageError(f"there is no memory at {path}; create one: ramify memory add RUN --memory {path}")
         with self._reading() as db:
             made, shared = _is_made(db, path), _is_shared(db)
         if not shared:

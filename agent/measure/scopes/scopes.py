@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.counting import counted
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
@@ -195,5 +196,5 @@ def _texts(box: Sandbox, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - NAMED} more files" if len(paths) > NAMED else ""
+    more = f" and {counted(len(paths) - NAMED, 'more file')}" if len(paths) > NAMED else ""
     return ", ".join(f"`{path}`" for path in paths[:NAMED]) + more

@@ -81,6 +81,11 @@ class Evaluation:
         return self.parts.get("reproduction", 0.0) > 0
 
     @property
+    def shows_the_issue(self) -> bool:
+        """Whether the state adds a test that shows the issue, and changes nothing else."""
+        return self.parts.get("shows", 0.0) > 0
+
+    @property
     def tampered(self) -> bool:
         """Whether the patch forges or disables what the tests say."""
         return self.notes.startswith(MANIPULATION)

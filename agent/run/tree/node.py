@@ -62,7 +62,8 @@ class Node:
     label: str = ""
     """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
     kind: str = ""
-    """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `fuse`); empty for a plain edit."""
+    """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `reproduction`, `fuse`); empty for a plain
+    edit."""
     line_end: str = ""
     """Why the line of work ended here; empty where it continues, or where the policy proposes single edits."""
 

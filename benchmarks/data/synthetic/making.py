@@ -11,6 +11,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from agent.counting import counted
 from agent.errors import UsageError
 from agent.learning.export.licences import licence_of
 from agent.policy.mutate.candidates import compiles
@@ -171,7 +172,7 @@ def row_of(
 def statement(failing: Sequence[str]) -> str:
     """The statement of the task for a bug that breaks these tests."""
     tests = "\n".join(f"- {test}" for test in failing[:TOLD])
-    return f"{len(failing)} tests fail that should pass, among them:\n\n{tests}\n"
+    return f"{counted(len(failing), 'test fails', 'tests fail')} that should pass, among them:\n\n{tests}\n"
 
 
 def _bundled(folder: Path, mutant: Mutant, bundle: Path) -> tuple[str, bytes]:

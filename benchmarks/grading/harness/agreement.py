@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agent.counting import counted
 from benchmarks.grading.verdicts import Verdict
 
 __all__ = ["Agreement", "agreement"]
@@ -30,7 +31,7 @@ class Agreement:
     def lines(self) -> Iterator[str]:
         """The result as text: a summary, then each instance that differs or was not compared."""
         same = len(self.pairs) - len(self.differing)
-        yield f"{self.other} agrees on {same} of {len(self.pairs)} instances"
+        yield f"{self.other} agrees on {same} of {counted(len(self.pairs), 'instance')}"
         for ours, theirs in self.differing:
             yield f"differs {ours.instance_id}: {ours.summary} here, {theirs.summary} there"
         for name in self.unknown:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.budget import Usage
+from agent.counting import counted
 from agent.learning.export.documents.exchanges import Call, Exchange, exchanges, patch_of, winner
 from agent.learning.export.turns import Turn, Turns
 from agent.models import Message
@@ -137,7 +138,7 @@ def _facts(run: Run) -> dict[str, Any]:
 def _references(number: int, branches: Sequence[dict[str, Any]]) -> Step:
     """A step that names the other rollouts, so that readers find them."""
     references = [{"subagent_trajectory_ref": [{"trajectory_id": branch["trajectory_id"]}]} for branch in branches]
-    message = f"{len(references)} other rollouts of the search"
+    message = f"{counted(len(references), 'other rollout')} of the search"
     return {"step_id": number, "source": "system", "message": message, "observation": {"results": references}}
 
 
