@@ -69,7 +69,7 @@ def _answer(run: Run) -> list[str]:
 
 
 def _stop(run: Run) -> str:
-    return Stop[run.ended.stop].value if run.ended else "not ended: it is still searched, or it was killed"
+    return Stop[run.ended.stop].value if run.ended else "not ended: the search is running, or it was killed"
 
 
 def _best(run: Run) -> int:
