@@ -44,7 +44,7 @@ def faults(record: Record) -> tuple[str, ...]:
     for parent, transition in zip(record.path, record.transitions, strict=False):
         found += _of_actions([each for each in record.action_records if each.node == transition.node.id])
         found += _of_tests(parent, transition, record)
-    found += [("failed expansion", f"of node {record.rollout.leaf}: {reason}") for reason in record.failures]
+    found += [("failed expansion", f"of state {record.rollout.leaf}: {reason}") for reason in record.failures]
     if record.verdict and not record.verdict["solved"] and record.best.evaluation.solved:
         found.append(("refuted by verification", record.verdict.get("why") or "the tests end otherwise there"))
     return tuple(dict.fromkeys(f"{fault}: {' '.join(what.split())}" for fault, what in found))
@@ -54,7 +54,7 @@ def _of_actions(action_records: list[ActionRecord]) -> Iterator[tuple[Fault, str
     for record in action_records:
         match record.action:
             case Edit() | Write() if not record.seen.ok:
-                yield "refused edit", f"of {record.path} on the way to node {record.node}"
+                yield "refused edit", f"of {record.path} on the way to state {record.node}"
             case Shell(command=text) if record.seen.refused:
                 yield "refused command", command(text)
             case Shell(command=text) if record.seen.fork_lost:
@@ -84,7 +84,7 @@ def _of_tests(parent: Node, transition: Transition, record: Record) -> Iterator[
         yield "regression", f"{named(node)} broke {listed(transition.surely_broken)}"
     if unsure := tuple(test for test in transition.broken if test in transition.since):
         since = transition.since[unsure[0]]
-        yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since node {since}"
+        yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since state {since}"
     if report.valid and transition.none and record.goals and not node.evaluation.reproduces:
         yield "no change in any test", named(node)
     if node.evaluation.notes.startswith(MANIPULATION):

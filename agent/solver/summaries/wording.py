@@ -21,7 +21,7 @@ def listed(names: Sequence[str]) -> str:
 
 def named(node: Node) -> str:
     """A node's number and label."""
-    return f"node {node.id} ({node.label})" if node.label else f"node {node.id}"
+    return f"state {node.id} ({node.label})" if node.label else f"state {node.id}"
 
 
 def command(text: str) -> str:
