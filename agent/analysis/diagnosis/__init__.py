@@ -128,7 +128,8 @@ def _with_command(run: Run, diagnosis: Diagnosis, onset: Onset) -> Diagnosis:
     if start is None:
         return replace(diagnosis, no_way="no state before the onset can be expanded any more")
     what = f"step {onset.step.number} ({onset.step.what}) " if onset.step else ""
-    hint = f"An earlier attempt went wrong at {what}on the way to state {onset.node}: {onset.why}. Go another way there."
+    place = f"{what}on the way to state {onset.node}"
+    hint = f"An earlier attempt went wrong at {place}: {onset.why}. Go another way there."
     return replace(diagnosis, go_on=("ramify", "fork", diagnosis.source, str(start), "--hint", hint))
 
 
