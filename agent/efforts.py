@@ -13,8 +13,8 @@ EFFORTS: Mapping[str, Mapping[str, Any]] = {
     "low": {"search": {"name": "best_of_n", "options": {"n": 1}}},
     "medium": {"value": {"name": "judge"}},
     "high": {"rollouts": 4},
-    "max": {"rollouts": 4, "rounds": 2, "search": {"name": "mcts"}, "value": {"name": "judge"}},
+    "max": {"rollouts": 4, "rounds": 2, "search": {"name": "reproduce"}, "value": {"name": "judge"}},
 }
 """`low`: one line of work. `medium`: one line, whose states a model judges, and others from the best state if it fails.
-`high`: four independent lines, of which the best is chosen. `max`: lines that branch off where a tree search selects,
-the choice among them, and a second round if the first leaves doubt."""
+`high`: four independent lines, of which the best is chosen. `max`: lines that begin with a test that shows the issue,
+two repairs for each test, the choice among them, and a second round if the first leaves doubt."""

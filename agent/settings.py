@@ -195,6 +195,9 @@ class TournamentSettings(BaseModel):
     only."""
     model: str | None = None
     """The model of the judge; None: the policy's."""
+    contrast: bool = False
+    """Whether a model, once a round, looks at all candidates together and names those that only satisfy the tests. They
+    lose to any other that is as good by the tests, and are not exported."""
     crosscheck: bool = True
     """Whether candidates that tests leave equal, three or more, are tried with the tests that each of them adds, if no
     model is asked or the votes are level (`agent.solver.cross_testing`). A candidate's tests are run on the root state
@@ -226,6 +229,9 @@ class MemorySettings(BaseModel):
     """The memory file; None: no memory."""
     enabled: bool = True
     """false: no memory, although there is a file."""
+    reflect: bool = False
+    """Whether the policy's model, if there is one, says at the end of a run what is to be learned from states whose
+    value was far from what was expected."""
     demos: Annotated[int, Field(ge=0)] = 2
     """How many similar past repairs are shown."""
     insights: Annotated[int, Field(ge=0)] = 5
@@ -285,6 +291,10 @@ class Settings(BaseModel):
     """A search algorithm by name. Some have other defaults for `mutate` (`agent.search.registry.SINGLE_EDITS`)."""
     value: Choice = Choice(name="tests")
     """How states are valued, by name. All but `tests` ask a model: their option `model`, or else the policy's."""
+    prior: Literal["policy", "model", "ranking"] = "policy"
+    """Who says how likely a state is to be right before its tests run (`search.prior_visits`, `search.prior_share`,
+    `search.formula=puct`): the `policy`, by the likelihood of its proposal; its `model`, which is shown the change and
+    asked for a score; or a `ranking` of the change among those made from the same state, by that model."""
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()
@@ -332,6 +342,11 @@ class Settings(BaseModel):
             return None
         count = self.search.options.get("n", 1) if self.search.name == "best_of_n" else 1
         return max(self.rollouts, int(count))
+
+    @property
+    def over(self) -> int:
+        """How many rollouts may be begun beyond those that are to be submitted."""
+        return int(self.search.options.get("over", 0)) if self.search.name == "best_of_n" else 0
 
     @property
     def patience(self) -> int:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from agent.budget import Usage
 from agent.errors import UsageError
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.cli.app import app
@@ -35,7 +36,8 @@ def batch(
     cache = VerdictCache(verdicts_file(out / "preds.json"))
     for name, (resolved, runs) in cells.items():
         patch = f"patch of {name} in {out.name}".encode()
-        made.record(Attempt(name, "done", mode, patch, facts={"measurements": runs, "cost_usd": None}))
+        facts = {"measurements": runs, "cost_usd": None}
+        made.record(Attempt(name, "done", mode, patch, facts=facts, usage=Usage(model_calls=3 * runs)))
         if resolved is not None:
             verdict = Verdict(name, "resolved" if resolved else "unresolved", patch_digest(patch), mode)
             cache.put(bare_instance(name), patch, verdict)
@@ -66,6 +68,8 @@ def test_at_equal_cost_what_was_dearer_does_not_count(two: tuple[Path, Path]) ->
     assert equal_limit(pairs, "measurements") == 20
     found = compare(pairs, "measurements", 20)
     assert (found.both, found.only_first, found.only_second, found.neither) == (0, 2, 2, 0)
+    assert equal_limit(pairs, "model_calls") == 60
+    assert compare(pairs, "model_calls", 60).only_second == 2
 
 
 def test_modes_are_never_mixed(tmp_path: Path) -> None:

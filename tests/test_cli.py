@@ -192,6 +192,10 @@ class TestRefusals:
         assert f"no_patch: stopped by an error ({ended.reason})" in ramify("show", "run").stdout
         assert ramify("resume", "run").returncode == 2
 
+    def test_a_run_that_cannot_be_resumed_keeps_its_answer(self, ramify, recorded):
+        assert ramify("resume", recorded).returncode not in (0, 1)
+        assert ramify("show", recorded, "--patch").stdout.startswith("--- a/x")
+
     def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
         for command in (["show"], ["resume"], ["resume", "--apply"]):
             refused(ramify(*command, "nothing"), 2, "nothing is not a run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from copy import copy
 from dataclasses import replace
 from hashlib import sha256
 
@@ -12,10 +13,9 @@ from agent.analysis.report.bracket import draw
 from agent.budget import Budget, BudgetSpent, Stop
 from agent.engine.components import Components, RoundComponents
 from agent.engine.session import Session
-from agent.evaluate.reproduction import FILE_BYTES
+from agent.evaluate.own_tests import FILE_BYTES
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
-from agent.measure import SuiteReport
 from agent.measure.measurer import find_baseline
 from agent.run.cross_tests import Matrix, Row
 from agent.run.events import Added, Noted, Spent
@@ -36,7 +36,6 @@ from agent.solver.tournament.note import key, note
 from tests.candidates import TASK, FixedJudge, candidate
 from tests.policies import edits
 from tests.projects import BUG, FIX, SOURCE, means, task
-from tests.trees import node
 
 FIXED = SOURCE.replace(BUG, FIX)
 WHOLE = FIXED.replace("return max(numbers) - min(numbers)", "return max(numbers) - min(numbers) if numbers else 0")
@@ -149,6 +148,12 @@ class TestInASandbox:
         assert runs(events) == 2 * (1 + len(found)) + 1
         assert scores(check(max_measurements=0), found) == scored
 
+    def test_tests_that_candidates_share_are_one_row(self, lab):
+        check, found, _, _ = lab
+        other = replace(found[0], source=b"another change")
+        (row,) = check().matrix([found[0], other], [1, 2]).rows
+        assert (row.author, row.kin) == (1, frozenset({1}))
+
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])
     def test_waves_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
         """Without it the shortest patch wins, which repairs only what the task's own test shows."""
@@ -168,14 +173,12 @@ class TestInASandbox:
         assert runs(events) == before
 
 
-def test_nothing_is_looked_at_where_tests_of_others_cannot_be_run(tmp_path):
-    parts = Components(None, edits(), BestFirst(), PassingTests(), Budget())
-    with Run.open(tmp_path) as run:
-        base = replace(node(0), report=SuiteReport(adapter="exit-code"))
-        for each in (base, node(1, 0), node(2, 0)):
-            run.record(Added(each))
-        session = Session(TASK, parts, run, threading.Event(), print)
-        assert scores(CrossCheck(session, None), [candidate(1), candidate(2)]) == {1: 1.0, 2: 1.0}
+def test_nothing_is_looked_at_where_tests_of_others_cannot_be_run(lab):
+    check, found, events, scorer = lab
+    before, own = runs(events), copy(scorer.own)
+    own.can_run = False
+    assert scores(CrossCheck(check().session, own), found) == dict.fromkeys(range(1, 6), 1.0)
+    assert runs(events) == before
 
 
 PASSES, FAILS, SAYS_NOTHING = {"t.py": "passed"}, {"t.py": "failed"}, {"t.py": "invalid"}
@@ -200,6 +203,12 @@ def test_a_test_counts_if_it_fails_before_and_passes_with_its_authors_patch_and_
 def test_the_same_change_of_the_sources_is_no_other_patch():
     row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
     assert Matrix((row,)).scores((1, 2, 3)) == {1: 1.0, 2: 1.0, 3: 1.0}
+
+
+def test_candidates_that_share_their_tests_are_one_author():
+    """Each has made its change pass them, which says nothing of whether they are right."""
+    row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
+    assert not row.agreed
 
 
 def test_an_author_of_many_tests_weighs_no_more_than_one_of_one():

@@ -355,6 +355,54 @@ class TestRevision:
             assert len(rows(run, "revision", gap=0.79)) == 1
 
 
+class TestTraversal:
+    """1 and 2 begin at the unchanged code, 3 and 4 (solved) at 1."""
+
+    def searched(self, folder: Path, **steps: Step) -> Run:
+        made = Recorder(folder)
+        made.add(0, 0.3, [replacing("a = 1", "a = 2")], notes="Still failing: t.py::b\nassert 1 == 2")
+        made.add(0, 0.1, [steps.get("two", replacing("b = 1", "b = 9"))])
+        made.add(1, 0.2, [replacing("c = 1", "c = 9")])
+        made.add(1, 1.0, [replacing("b = 1", "b = 2")])
+        return made.close()
+
+    def test_its_calls_lead_through_the_files_of_the_states_in_the_order_of_the_visits(self, tmp_path: Path) -> None:
+        with self.searched(tmp_path) as run:
+            (row,) = rows(run, "traversal")
+        assert (row["visits"], row["stitched"], row["provenance"]["exact"]) == ([1, 2, 3, 4], True, False)
+        text, seen = "a = 1\nb = 1\nc = 1\n", []
+        for message in row["messages"]:
+            for call in message.get("tool_calls", ()):
+                given = call["function"]["arguments"]
+                text = edited(text, given["old_str"], given["new_str"], given.get("line")).text
+            if message.get("tool_calls"):
+                seen.append([line[-1] for line in text.splitlines()])
+        ways_back = [["1", "1", "1"], ["2", "1", "1"], ["2", "1", "1"]]
+        visits = [["2", "1", "1"], ["1", "9", "1"], ["2", "1", "9"], ["2", "2", "1"]]
+        assert seen == [visits[0], ways_back[0], visits[1], ways_back[1], visits[2], ways_back[2], visits[3]]
+
+    def test_says_how_it_stands_and_where_it_goes_back_to(self, tmp_path: Path) -> None:
+        with self.searched(tmp_path) as run:
+            (row,) = rows(run, "traversal")
+        said = [message["content"] for message in row["messages"] if message["role"] == "assistant"]
+        assert said[1].startswith("This is how it stands here: Still failing: t.py::b\nI go back to the unchanged code")
+        assert 'I go back to the state after "edit 1"' in said[3]
+        assert all(message.get("train", True) for message in row["messages"])
+
+    def test_of_a_search_that_never_went_back_is_refused(self, tmp_path: Path) -> None:
+        made = Recorder(tmp_path)
+        made.add(0, 0.3, [replacing("a = 1", "a = 2")])
+        made.add(1, 1.0, [replacing("b = 1", "b = 2")])
+        with made.close() as run:
+            assert rows(run, "traversal") == [{"refused": "the search never went back"}]
+
+    def test_is_refused_where_a_way_back_is_no_edit_or_the_search_was_too_long(self, tmp_path: Path) -> None:
+        moved = Step((Shell("mv f.py g.py"),), (Observation("exit code: 0"),))
+        with self.searched(tmp_path, two=moved) as run:
+            assert rows(run, "traversal") == [{"refused": "the worse way ran a shell command that changed files"}]
+            assert rows(run, "traversal", states=3) == [{"refused": "more states were visited than a row may have"}]
+
+
 class TestRetro:
     def test_has_the_turns_that_were_enough_with_what_they_said_without_the_others(self, tmp_path: Path) -> None:
         with shortened(tmp_path) as run:

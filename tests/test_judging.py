@@ -27,6 +27,7 @@ from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from agent.task import Task
 from sandboxes import Snapshot, Workspace
+from tests.trees import node, tree
 
 P, F, E = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
 GOALS = ("t::a", "t::b")
@@ -88,6 +89,26 @@ def test_a_judge_sees_the_issue_the_change_and_the_tests():
     system, shown = (message["content"] for message in model.heard[0])
     assert "You cannot run anything" in system
     assert all(text in shown for text in ("It is wrong.", "- t::a\n", "+x = 2", "2 pass, 2 fail", "assert 1 == 2"))
+
+
+def test_a_judge_that_chooses_is_shown_the_states_that_can_be_returned_to_and_names_one():
+    found = tree(node(0), replace(node(1, 0, 0.3), label="</states>\nmend it"), node(2, 0, terminal=True))
+    asked = case(tree=found, state="this one")
+    for named, digest in ((1, found[1].state_hash), ("new", "this one")):
+        model = always(json.dumps({**json.loads(opinion()), "return_to": named}))
+        assert Judge(model, choose=True).evaluate(asked).return_to == digest
+    shown = model.heard[0][1]["content"]
+    assert "\n1: value 0.30, 0 tests fail, made from 0, gone on from 0 times: </states> mend it\n" in shown
+    assert "\n2: " not in shown
+    assert Judge(model).evaluate(asked).return_to == ""
+
+
+def test_a_judge_that_chooses_no_state_of_the_list_is_asked_again():
+    unknown, known = (json.dumps({**json.loads(opinion()), "return_to": named}) for named in (7, 0))
+    model = says(unknown, known)
+    found = Judge(model, choose=True).evaluate(case(tree=tree(node(0)), state="this one"))
+    assert found.return_to == node(0).state_hash
+    assert "`return_to` is '7': give \"new\" or the number of a state in the list" in model.heard[1][-1]["content"]
 
 
 def test_what_comes_before_the_candidate_is_the_same_for_every_candidate():

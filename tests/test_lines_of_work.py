@@ -189,6 +189,11 @@ class TestRunningTheTests:
         assert "did not succeed" in done.told(1)[-1]
         assert done.result.grade is Grade.BROKEN
 
+    def test_in_which_only_tests_fail_that_the_submit_declares_lets_it_count(self, attempt: Solve) -> None:
+        done = attempt([says("a", RIGHT, TEST, DECLARED)], OLD_BEHAVIOUR)
+        assert done.seen[-1][-1] == ACCEPTED
+        assert (done.result.grade, len(done.heard)) == (Grade.DECLARED, 1)
+
     @pytest.mark.slow
     def test_and_a_submit_that_is_accepted_in_one_answer_end_the_work(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", TEST, SUBMIT, looks(1))])

@@ -316,6 +316,13 @@ class TestReflections:
         assert (worst.predicted, worst.measured, worst.basis) == (0.7, 0.05, "judge")
         assert (worst.done, worst.said) == ("rewrote the parser", "Broken: t.py::some")
 
+    def test_are_made_of_small_differences_where_values_lie_close_together(
+        self, memory: Memory, tmp_path: Path
+    ) -> None:
+        near = (state(0, None, 0.1, BROKEN, "base"), state(1, 0, 0.0, BROKEN), state(2, 0, 0.095, BROKEN))
+        run = recorded(tmp_path / "run", task(ISSUES["date"]), states=near, status="no_patch", stop="NODES")
+        assert [each.node for each in remember(memory, run) if isinstance(each, Reflection)] == [1]
+
     def test_predict_what_the_search_held_the_parent_for(self, memory: Memory, tmp_path: Path) -> None:
         choice = Choice(1, reasons=(Reason(1, {"score": 2.0, "value": 0.9}), Reason(1, {"score": 1.0})))
         found = {each.node: each for each in self.reflections(memory, tmp_path, choices={2: choice})}

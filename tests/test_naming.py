@@ -80,12 +80,6 @@ def test_a_name_in_doubt_is_refused_with_what_is_near_it(name, says):
     assert says in str(raised.value)
 
 
-def test_a_test_that_is_new_in_an_edited_file_is_refused_with_the_reason():
-    names = Names(BASE, lambda path: "", edited=["tests/test_a.py"])
-    with pytest.raises(MeasureError, match="is put back before a run: use a new file"):
-        names.found("tests/test_a.py::test_new")
-
-
 OWN_TESTS = "from calc import add\n\n\ndef test_sum():\n    assert add(2, 2) == 4\n"
 OTHER = "from calc import double\n\n\ndef test_double_again():\n    assert double(1) == 2\n"
 

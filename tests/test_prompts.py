@@ -59,9 +59,13 @@ MEMORIES: dict[str, object] = {
         {**EPISODE, "failures": "", "tried": "edit 1\nedit 2", "patch": ""},
     ],
     "insights": [{"id": "i1", "text": "Look.", "runs": 1}, {"id": "i2", "text": "Think.", "runs": 2}],
-    "reflections": [{"id": "r1", "done": "x", "said": said, "predicted": "0.90", "measured": "0.10"} for said in "a "],
+    "reflections": [
+        {"id": "r1", "done": "x", "said": said, "lesson": said, "predicted": "0.90", "measured": "0.10"}
+        for said in "a "
+    ],
     "experiences": [{"id": "x1", "done": "x", "error": "E: <number>", "change": change} for change in ("a\nb", "")],
 }
+SURPRISE = {"issue": "It fails.", "done": "x", "predicted": "0.90", "measured": "0.10"}
 REPAIR = {"outcome": "solved", "evidence": "state 1", "issue": "It fails."}
 VALUES: dict[str, list[dict[str, object]]] = {
     "chat_system": [{}],
@@ -77,6 +81,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
         TASK,
         {**TASK, "tested": False, "problem": "there are none"},
     ],
+    "chat_reproduce": [{}],
     "chat_turns_left": [{"left": 15}],
     "chat_left": [
         {"broken": broken, "goals": goals} for broken, goals in ((True, True), (False, True), (False, False))
@@ -115,6 +120,11 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {kind: items if kind == only else [] for kind, items in MEMORIES.items()} for only in MEMORIES
     ]
     + [MEMORIES],
+    "memory_surprise": [
+        {**SURPRISE, "change": "", "said": "", "others": []},
+        {**SURPRISE, "change": "- a", "said": "Broken: a", "others": ["measured 0.50: another"]},
+    ],
+    "memory_reflection": [{"evidence": "It was.", "fence": "surprise-1"}],
     "memory_operations": [{"evidence": "It ended.", "fence": "repair-1", "most": 6}],
     "memory_evidence": [
         {**REPAIR, "failures": "", "lessons": (), "patch": "", "insights": []},
@@ -134,14 +144,20 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"branches": ["a: solved"], "left_out": 0, "chosen": "a"},
         {"branches": ["a: solved", "b: not"], "left_out": 2, "chosen": "a"},
     ],
+    "export_backtrack": [{"notes": "", "to": ""}, {"notes": "Still failing: a", "to": "edit 1"}],
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
-    "judge_question": [{}],
+    "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
+    "foresight_ranking": [{"changes": [("A", "+ 1"), ("B", "+ 2")]}],
+    "judge_question": [{"archive": ""}, {"archive": "0: value 0.10"}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],
     "tournament_question": [{"letters": "AB", "speeches": speeches} for speeches in ((), ("I am for A.",))],
+    "contrast_question": [
+        {"letters": "AB", "kinds": ("tests", "quality"), "signs": signs} for signs in ([], ["- A: m.py:1: it is"])
+    ],
     "tournament_speech": [{"letter": "A", "speeches": speeches} for speeches in ((), ("I am for B.",))],
     "summary_system": [{}],
     "summary_question": [

@@ -98,6 +98,7 @@ def trained(row: Row) -> list[bool]:
 EXPORTS: dict[str, tuple[Callable[[Path], Run], Callable[[Row], object]]] = {
     "rest-mcts": (small_tree, lambda row: (row["value"], row["leaves"]) == (0.5, 2)),
     "agent-q": (judged_siblings, mixes),
+    "r-mcts": (small_tree, lambda row: row["stitched"] and row["visits"] == [1, 2, 3]),
     "agent-r": (small_tree, lambda row: row["stitched"] and row["error"] == 2),
     "mcts-dpo": (chat_tree, lambda row: row["provenance"]["policies"] == ["chat/tiny@1"] and row["margin"] > 0.2),
     "tp-llama": (siblings_of_solved, lambda row: "right" in json.dumps(row["chosen"]) and row["margin"] < 0.2),

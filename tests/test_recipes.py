@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -20,19 +21,23 @@ from agent.build.composition import check
 from agent.cli.app import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
+from agent.learning.export.hygiene import SUSPECTED
 from agent.learning.memory import Memory
 from agent.learning.memory.recall import OPENING
+from agent.learning.memory.remembering import LESSON
 from agent.recipes import GROUPS, everything, named, names
 from agent.run.events import Added, Begun, Spent
 from agent.run.rollouts import Briefing
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import MANIPULATION
+from agent.solver.contrast import suspects
 from tests import commands
 from tests.attacks.cheats import NOTHING
 from tests.exporting import Recorder
-from tests.halves import HIGH, LOW, SPOILT, halves
+from tests.halves import HIGH, LOW, SOURCE, SPOILT, TESTS, halves
 from tests.memories import recorded, task
+from tests.projects import commit
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import remember
 from tests.tiers import slow_but
@@ -108,13 +113,25 @@ def test_every_recipe_is_told_in_full(recipe):
     assert (recipe.kind == "search") == bool(recipe.settings)
 
 
-VERDICT = {"value": 0.4, "interest": 0.8, "verdict": "refine", "assessment": "Only one half is right."}
+VERDICT = {
+    "return_to": "0",
+    "value": 0.4,
+    "interest": 0.8,
+    "verdict": "refine",
+    "assessment": "Only one half is right.",
+}
 PLAN = {"steps": ["Mend `high` as well."], "feedback": "The other half was overlooked."}
 SUMMARY: dict[str, object] = {"hypothesis": "a half", "outcome": "improved", "progress": "one half"}
 SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "tests_passed", "tests_failed")}
 SUMMARY |= {"failure_modes": [], "risks": [], "insights": []}
+SUSPECTS = {"suspects": [{"attempt": "A", "kind": "tests", "reason": "It asks for [1, 2]."}]}
+LEARNED = "Ask which half a name promises."
 SAYS = {
     "How likely does": json.dumps(VERDICT),
+    "Rank all of them": json.dumps({"ranking": ["B", "A"]}),
+    "What do you expect of it?": json.dumps({"score": 35}),
+    "Contrast what was expected": json.dumps({"reflection": LEARNED}),
+    "Compare the attempts with each other": json.dumps(SUSPECTS),
     "Make the strongest honest case": "It is right.",
     "Which attempt solves": json.dumps({"winner": "A", "reason": "It is shorter."}),
     "Draw one plan": json.dumps(PLAN),
@@ -133,6 +150,8 @@ class Case:
     """What the model does in each line of work before it submits, the last one again and again; none: `mutate`
     searches."""
     options: Sequence[str] = ()
+    tested: bool = False
+    """Whether the model runs the tests before it submits, so that a state in the middle of a line is recorded."""
 
 
 def choices(run: Run) -> list[Choice]:
@@ -145,10 +164,23 @@ def chosen_by(run: Run, *terms: str, count: int | None = None) -> bool:
     return any(set(terms) <= each and count in (None, len(each)) for each in found)
 
 
+def chose_against_the_score(run: Run) -> bool:
+    """Whether a model's word sent the search to a state with another before it by the score."""
+    found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("chosen") == 1]
+    return any(reason.rival_terms and reason.rival_terms["score"] > reason.terms["score"] for reason in found)
+
+
 def faded(run: Run) -> bool:
     """Whether a state was chosen by a value that is not its own yet, as its prior counts beside it."""
     found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("visits") == 1]
     return any(abs(reason.terms["value"] - run.tree[reason.node].value) > 0.01 for reason in found)
+
+
+def placed(run: Run) -> bool:
+    """Whether a state was chosen for more than any unsolved state is worth, as its place among its siblings counts."""
+    best = max(node.value for node in run.tree if not node.evaluation.solved)
+    found = [reason for choice in choices(run) for reason in choice.reasons if "explore" in reason.terms]
+    return any(reason.terms["value"] > best and run.tree[reason.node].evaluation.expected == 1 for reason in found)
 
 
 def began(run: Run) -> set[str]:
@@ -211,9 +243,10 @@ CASES = [
     Case("ets", lambda run: chosen_by(run, "score", "level", count=2), options=["budget.max_nodes=3"]),
     Case(
         "go-explore",
-        lambda run: chosen_by(run, "seen", "tried", "interest"),
+        lambda run: chosen_by(run, "seen", "tried", "interest") and chose_against_the_score(run),
         HALVES,
-        ["budget.max_nodes=3"],
+        ["budget.max_nodes=6"],
+        tested=True,
     ),
     Case(
         "mars2",
@@ -223,7 +256,7 @@ CASES = [
     ),
     Case(
         "i-mcts",
-        lambda run: faded(run) and any(node.prior < 1 for node in run.tree),
+        lambda run: faded(run) and any(node.prior == node.evaluation.expected == 0.35 for node in run.tree),
         HALVES,
         ["budget.max_nodes=4"],
     ),
@@ -234,10 +267,11 @@ CASES = [
         ["memory.path=memory.db", "budget.max_nodes=3"],
     ),
     Case(
-        "april",
-        lambda run: any(reason.terms.get("score") == 3 for choice in choices(run) for reason in choice.reasons),
-        ([LOW, HIGH],),
-        ["search.n=1", "search.over=2", "workers=1"],
+        "agent-q",
+        lambda run: asked(run, "Rank all of them") and placed(run),
+        HALVES,
+        ["budget.max_nodes=9", "search.widen=1.0", "search.depth=9"],
+        tested=True,
     ),
     Case("hgm", lambda run: chosen_by(run, "successes", "failures"), options=["budget.max_nodes=4"]),
     Case(
@@ -262,8 +296,31 @@ def repo(tmp_path_factory):
     return halves(tmp_path_factory.mktemp("project") / "repo")
 
 
-def solve(repo: Path, run: Path, case: Case, recipe: str) -> Run:
-    """The run of a case, by the command."""
+def solve(
+    repo: Path,
+    run: Path,
+    case: Case,
+    recipe: str,
+    server: ScriptedServer | None = None,
+    issue: str = "Both halves are wrong.",
+) -> Run:
+    """The run of a case, by the command. `server`: what the model answers; none: as the case has it."""
+    if server is None:
+        with ScriptedServer(answering(case)) as server:
+            return solve(repo, run, case, recipe, server, issue)
+    argv = ["solve", "--issue", issue, "--repo", repo, "--out", run, "--goal-failing"]
+    argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
+    argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
+    argv += ["--recipe", recipe] if recipe else []
+    argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
+    argv += chain.from_iterable(("-c", each) for each in case.options)
+    done = commands.ramify(argv, cwd=run.parent, env=environment(run.parent))
+    assert done.returncode in (0, 1), done.stderr
+    return Run.read(run)
+
+
+def answering(case: Case) -> Callable[[Mapping[str, Any]], Reply]:
+    """What the model of a case answers."""
     left = chain(case.lines, repeat(case.lines[-1])) if case.lines else iter(())
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -273,18 +330,10 @@ def solve(repo: Path, run: Path, case: Case, recipe: str) -> Run:
         if last["role"] == "tool":
             return says("Done.", ("submit", {}))
         edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(left))
-        return says("Now.", *edits, ("submit", {}), logprobs=[-0.5] if body.get("logprobs") else [])
+        done = ("run_tests" if case.tested else "submit", {})
+        return says("Now.", *edits, done, logprobs=[-0.5] if body.get("logprobs") else [])
 
-    with ScriptedServer(answer) as server:
-        argv = ["solve", "--issue", "Both halves are wrong.", "--repo", repo, "--out", run, "--goal-failing"]
-        argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
-        argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
-        argv += ["--recipe", recipe] if recipe else []
-        argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
-        argv += chain.from_iterable(("-c", each) for each in case.options)
-        done = commands.ramify(argv, cwd=run.parent, env=environment(run.parent))
-    assert done.returncode in (0, 1), done.stderr
-    return Run.read(run)
+    return answer
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -299,6 +348,79 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
     with solve(repo, tmp_path / "run", case, case.recipe) as run:
         assert run.started.settings["recipe"] == case.recipe
         assert case.made(run)
+
+
+SPECIAL_LOW = replace(LOW, new="    return numbers[0] if numbers == [1, 2] else max(numbers)\n\n\ndef twice")
+SPECIAL_HIGH = Edit("halves.py", "    return min(numbers)\n", "    return 2 if numbers == [1, 2] else min(numbers)\n")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("contrast", [True, False])
+def test_trace_passes_over_an_answer_that_only_satisfies_the_tests_and_exports_no_row_of_it(contrast, repo, tmp_path):
+    case = Case("trace", len, ([SPECIAL_LOW, SPECIAL_HIGH], [LOW, HIGH]), ["tournament.votes=1"])
+    case = case if contrast else replace(case, options=[*case.options, "tournament.contrast=false"])
+    with solve(repo, tmp_path / "run", case, "trace") as run:
+        assert [run.verdict(node.id)["solved"] for node in run.tree if node.parents] == [True] * 3
+        (remark,) = run.verdict(1)["remarks"]
+        assert remark == "halves.py:10: the input [1, 2] of a test is answered with 2, which it expects"
+        assert suspects(run) == ({1: "It asks for [1, 2]."} if contrast else {})
+        assert (run.ended.best == 1) != contrast
+        assert asked(run, f"- A: {remark}") == contrast
+    argv = ["export", tmp_path / "run", "--format", "sft", "--out", tmp_path / "rows"]
+    said = commands.ramify(argv, cwd=tmp_path, env=environment(tmp_path))
+    assert (SUSPECTED in said.stdout + said.stderr) == contrast
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_r_mcts_learns_from_a_surprise_and_a_later_run_is_told(repo, tmp_path):
+    case = Case("r-mcts", len, HALVES, ["memory.path=memory.db", "budget.max_nodes=3"])
+    with solve(repo, tmp_path / "run", case, "r-mcts") as run:
+        assert run.note(1, LESSON) == LEARNED
+        assert [each.node for each in run.asked if each.purpose == "reflection"] == [1, 2]
+    other = commit(tmp_path / "other", {"halves.py": SOURCE, "test_halves.py": TESTS, "of_a_pair.py": ""})
+    issue = "Both halves of a pair are wrong."
+    with solve(other, tmp_path / "later", case, "r-mcts", issue=issue) as run:
+        assert f"\n  To be learned from that: {LEARNED}\n" in run.note(0, OPENING)["text"] + "\n"
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(repo, tmp_path):
+    begun, all_begun, resumed = list[None](), threading.Event(), threading.Event()
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        words, turns = str(body["messages"]), len(body["messages"])
+        if "A long look" in words and not resumed.is_set():
+            return says("Another.", ("view", {"path": "halves.py", "start": 1, "end": turns})).drips(0.0005)
+        if body["messages"][-1]["role"] == "tool" and "Now." in words:
+            return says("Done.", ("submit", {})).waits(all_begun, after=1)
+        if "A long look" not in words:
+            begun.append(None)
+            if len(begun) == 3:
+                all_begun.set()
+            if len(begun) == 1:
+                return says("A long look.", ("view", {"path": "halves.py"}))
+        edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in (LOW, HIGH))
+        return says("Now.", *edits, ("submit", {}) if resumed.is_set() else ("view", {"path": "halves.py"}))
+
+    options = ["rollouts=2", "search.n=2", "search.over=1", "workers=3", "model.warm=false"]
+    with (
+        ScriptedServer(answer) as server,
+        solve(repo, tmp_path / "run", Case("april", len, ((),), options), "april", server) as run,
+    ):
+        (waiting,) = (node for node in run.tree if node.parents and not node.line_end)
+        assert sum(node.submitted for node in run.tree) == 2
+        assert run.over
+        resumed.set()
+        for _ in range(2):
+            argv = ["resume", run.journal.directory, "--unfinished"]
+            assert commands.ramify(argv, cwd=tmp_path, env=environment(tmp_path)).returncode == 0
+    with Run.read(tmp_path / "run") as run:
+        later = [event for event in run.journal.events() if isinstance(event, Begun)][3:]
+        assert [(event.choice.node, event.choice.continues) for event in later] == [(waiting.id, True)]
+        assert sum(node.submitted for node in run.tree) == len(run.tree.children(0)) == 3
 
 
 @pytest.mark.slow
@@ -366,5 +488,5 @@ def test_a_run_without_a_recipe_makes_none_of_these_events(lines, repo, tmp_path
 
 
 def test_every_recipe_of_a_search_is_run():
-    alone = {"evogit", "experepair"}
+    alone = {"april", "evogit", "experepair"}
     assert {case.recipe for case in CASES} | alone == {recipe.name for recipe in SEARCHES}

@@ -78,6 +78,12 @@ class TestTheFirstWave:
         assert clear.why.startswith("easy: 2 patches solve the task, and the votes have chosen one (confidence ")
         assert level.why.startswith("hard: 2 patches solve the task, and the votes have not chosen one (confidence 0.")
 
+    def test_is_followed_by_another_where_a_test_of_another_patch_fails_with_the_best(self) -> None:
+        two = entrant(1, progress=1.0), entrant(2, progress=1.0)
+        found = [needed(replace(ranking(*two, votes=38), checked={1: score, 2: 1.0}), 1, 1) for score in (0.5, 1.0)]
+        assert [decision.refine for decision in found] == [True, False]
+        assert found[0].why == "hard: the best patch fails 50% of the tests that other patches bring and pass"
+
     def test_is_never_the_last_without_the_gate(self) -> None:
         assert needed(ranking(entrant(1, progress=1.0)), 1, 1, gate=False).refine
 

@@ -6,7 +6,8 @@ import pytest
 
 from agent.budget import Budget
 from agent.engine.components import Components
-from agent.evaluate.reproduction import WORTH, Finding, OwnTests, found, valued
+from agent.evaluate.own_tests import OwnTests
+from agent.evaluate.reproduction import ALONE, WORTH, Finding, Reader, valued
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import rules_for
@@ -41,7 +42,7 @@ def base(provider, repo):
 def own(provider, repo, base):
     baseline = find_baseline(provider, task(repo), base, runs=1)
     assert not baseline.failures
-    return OwnTests(provider, task(repo), base, rules_for(provider, task(repo), base, baseline))
+    return OwnTests(provider, task(repo), base, baseline, rules_for(provider, task(repo), base, baseline))
 
 
 @pytest.fixture
@@ -74,6 +75,7 @@ class TestAnOwnTest:
 
     def test_that_passes_when_it_is_run_once_more_without_the_change_says_nothing(self):
         fails, passes = report({"t": "AssertionError"}), report(passes=["t"])
+        found = Reader("", report()).found
         finding = found(lambda: fails, lambda: passes, lambda: passes)
         assert finding == Finding(problem=finding.problem)
         assert "t failed on the unchanged code and then did not" in finding.problem
@@ -108,9 +110,87 @@ class TestAnOwnTest:
             linked = box.snapshot()
         assert own.look(linked).problem.startswith("Your own tests cannot be run on the unchanged code")
 
-    def test_is_a_new_one(self, own, state):
+    def test_may_be_added_to_a_file_that_was_there_before(self, own, state):
         assert own.look(state(means=FIXED)) is None
-        assert own.look(state(means=FIXED, test_means=TESTS)) is None
+        found = own.look(state(means=FIXED, test_means=TESTS))
+        assert found.shown == ("test_means.py::test_mean_of_nothing",)
+
+    def test_may_miss_a_name_that_the_issue_names(self, own, state):
+        missing = "from means import {name}\n\n\ndef test_issue():\n    assert {name}([]) == 0.0\n"
+        fixed = FIXED + "\n\nmedian = divides = mean\n"
+        assert own.look(state(test_issue=missing.format(name="divides"), means=fixed)).shown == ("test_issue.py",)
+        assert own.look(state(test_issue=missing.format(name="median"), means=fixed)).shown == ()
+
+    def test_in_a_state_that_changes_nothing_else_shows_the_issue_by_itself(self, own, state):
+        test = GOOD + "\n# alone\n"
+        alone = own.look(state(test_issue=test))
+        assert (alone.shown, alone.alone, alone.runs) == ((), ("test_issue.py::test_issue",), 2)
+        assert "ZeroDivisionError" in alone.told
+        assert own.look(state(test_issue=test, scratch="print(1)\n")).alone == alone.alone
+        assert own.look(state(test_issue=VACUOUS)).alone == ()
+
+    def test_is_run_without_the_change_beside_the_data_that_it_reads(self, own, provider, base):
+        with provider.at(base) as box:
+            box.write("tests/data.txt", b"1")
+            box.write("tests/test_issue.py", b"def test_issue():\n    assert open('tests/data.txt').read() == '1'\n")
+            box.write("means.py", FIXED.encode())
+            changed = box.snapshot()
+        assert "passes without your change too" in own.look(changed).problem
+
+
+UNITTEST = {
+    "means.py": SOURCE,
+    "tests/__init__.py": "",
+    "tests/test_means.py": "import unittest\n\nfrom means import mean\n\n\nclass Means(unittest.TestCase):\n"
+    "    def test_some(self):\n        self.assertEqual(mean([1, 3]), 2)\n",
+}
+NODE = {
+    "means.js": "exports.mean = (n) => n.reduce((a, b) => a + b, 0) / n.length;\n",
+    "means.test.js": "const test = require('node:test');\nconst assert = require('node:assert');\n"
+    "const { mean } = require('./means.js');\ntest('some', () => assert.equal(mean([1, 3]), 2));\n",
+}
+RUNNERS = {
+    "unittest": (
+        UNITTEST,
+        "python -m unittest",
+        ("means.py", FIXED),
+        "tests/test_issue.py",
+        UNITTEST["tests/test_means.py"].replace("test_some", "test_none").replace("[1, 3]), 2", "[]), 0.0"),
+    ),
+    "node": (
+        NODE,
+        "node --test",
+        ("means.js", NODE["means.js"].replace("/ n.length", "/ (n.length || 1)")),
+        "issue.test.js",
+        NODE["means.test.js"].replace("'some'", "'none'").replace("[1, 3]), 2", "[]), 0"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("framework", RUNNERS)
+def test_a_test_of_another_runner_reproduces_the_issue_too(framework, provider, tmp_path):
+    files, command, (path, fixed), new, text = RUNNERS[framework]
+    wanted = task(commit(tmp_path / "repo", files), test_command=command, framework=framework)
+    base = provider.create(wanted.workspace)
+    baseline = find_baseline(provider, wanted, base, runs=1)
+    assert baseline.passes
+    assert not baseline.failures
+    own = OwnTests(provider, wanted, base, baseline, rules_for(provider, wanted, base, baseline))
+
+    def look(**written):
+        with provider.at(base) as box:
+            for name, content in written.items():
+                box.write(name, content.encode())
+            return own.look(box.snapshot())
+
+    (alone,) = look(**{new: text}).alone
+    assert alone not in baseline.outcomes
+    assert look(**{new: text, path: fixed}).shown == (alone,)
+    assert not look(
+        **{new: files[next(name for name in files if "test_" in name or ".test." in name)], path: fixed}
+    ).shown
 
 
 class TestItsWorth:
@@ -121,6 +201,12 @@ class TestItsWorth:
         assert best.value < 0.9
         assert valued(Evaluation(0.85), Finding(("t",))).value == 0.9
         assert "passes with your change: t" in best.notes
+
+    def test_is_something_before_there_is_a_change(self):
+        alone = valued(Evaluation(0.1), Finding(alone=("t",), problem="AssertionError"))
+        assert 0.1 < alone.value == 0.1 + ALONE < 0.1 + WORTH
+        assert (alone.shows_the_issue, alone.reproduces, alone.reproduced_by) == (True, False, ())
+        assert alone.notes == "Your own test shows the issue, and waits for the change: t\nAssertionError"
 
     def test_is_less_where_something_broke_and_nothing_where_it_does_not_count(self):
         assert valued(Evaluation(0.05, parts={"harm": 0.5}), Finding(("t",))).value == pytest.approx(0.05 + WORTH / 2)
@@ -152,7 +238,7 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
         parts = Components(provider, policy, search, PassingTests(), limits, baseline_runs=1, lines=2)
         result = solve(task(repo), parts, run)
         empty, good = run.tree[2], run.tree[4]
-    assert "those in a new file it runs, too" in str(model.heard[0])
+    assert "runs beside them those that you add, in a new file or in one that was there" in str(model.heard[0])
     assert [node.parents[0] for node in run.tree if node.parents] == [0, 1, 0, 3]
     assert all(run.tree[n].steps[0].observations[2].text.startswith("1 passed in ") for n in (1, 3))
     assert (empty.evaluation.parts["reproduction"], good.evaluation.parts["reproduction"]) == (0.0, 1.0)
@@ -164,7 +250,7 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     assert b"test_issue.py" in result.patch
     summary = summarise(run, provider, run.rollouts()[-1])
     assert (summary.outcome, summary.tests_passed) == ("submitted", ("test_issue.py::test_issue",))
-    assert "makes its own test_issue.py::test_issue pass, which fails on the unchanged code" in summary.progress
+    assert "passes its own tests, which fail on the unchanged code: test_issue.py::test_issue" in summary.progress
     assert not any("no test is known" in risk for risk in summary.risks)
     assert summary.failure_modes == ()
     vain = summarise(run, provider, run.rollouts()[0])

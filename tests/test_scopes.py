@@ -24,6 +24,8 @@ from agent.run.run import Run
 from agent.run.tree.tree import Node
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
+from agent.task import Task
+from sandboxes import Workspace
 from tests.measuring import CONFTEST, Lab
 from tests.policies import edits
 from tests.projects import FIX, SOURCE, TESTS, commit, task
@@ -242,6 +244,14 @@ def test_what_is_known_of_a_test_does_not_change(first, more):
     assert both.outcomes.items() >= first.items()
     assert both.at_first.outcomes == first
     assert unknown_in(both, [*first, *more, *asked]) == []
+
+
+def test_what_a_model_is_told_first_stays_the_same_when_more_is_learned_of_a_base_state_whose_tests_all_ran():
+    whole = SuiteReport({"a.py::t": Outcome.PASSED}, duration_s=21.0)
+    doubted = joined(whole, SuiteReport({}, flaky=("a.py::t",)))
+    assert doubted.first is None
+    told = [introduction(Task("t", "It is wrong.", Workspace(), "pytest"), each, "/w") for each in (whole, doubted)]
+    assert told[0] == told[1]
 
 
 @given(TESTS_OF, TESTS_OF, st.booleans())

@@ -87,6 +87,40 @@ class TestScore:
         assert (reason.node, reason.rival, reason.rival_terms["value"]) == (1, 2, 0.3)
 
 
+class TestAModel:
+    def chooses(self, made, id, parent, fails, digest, value=0.5, interest=0.5):
+        found = state(id, parent, fails, value, interest=interest)
+        made.add(replace(found, evaluation=replace(found.evaluation, return_to=digest)))
+
+    def test_chooses_the_state_to_return_to_until_it_was_gone_on_from(self):
+        made = tree(state(0, None, "ab", 0.1), state(1, 0, "a", 0.2), state(2, 0, "b", 0.3))
+        self.chooses(made, 3, 0, "c", made[1].state_hash)
+        assert chosen(GoExplore(), made) == 1
+        assert reason_of(GoExplore(), made).terms["chosen"] == 1
+        made.begin(1)
+        assert chosen(GoExplore(), made) == 3
+        made.end(1)
+        made.add(state(4, 1, "d", 0.0))
+        assert chosen(GoExplore(), made) == 3
+
+    def test_chooses_in_vain_what_is_closed_or_not_in_the_tree(self):
+        made = tree(state(0, None, "ab", 0.1), state(1, 0, "a", 0.2))
+        self.chooses(made, 2, 0, "c", made[1].state_hash)
+        made.close(1)
+        assert chosen(GoExplore(), made) == 2
+        self.chooses(made, 3, 0, "d", "elsewhere")
+        assert chosen(GoExplore(), made) == 2
+
+    def test_a_state_without_interest_is_not_returned_to(self):
+        made = tree(state(0, None, "ab", 0.1))
+        self.chooses(made, 1, 0, "a", "elsewhere", value=0.9, interest=0)
+        self.chooses(made, 2, 0, "b", "elsewhere", value=0.2)
+        made.close(0)
+        assert chosen(GoExplore(), made) == 2
+        made.close(2)
+        assert chosen(GoExplore(), made) is None
+
+
 class Maze:
     """The third child of each room but the lure is the next room, and each is worth a little less than the one before;
     the exit is behind the last. The first child of the root is the lure, worth far more; below it nothing changes."""

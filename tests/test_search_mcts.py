@@ -81,6 +81,13 @@ class TestValues:
         assert chosen(Mcts(widen=1), made) == 1
         assert chosen(Mcts(widen=1, prior_visits=0.2), made) == 2
 
+    def test_a_prior_with_a_share_never_fades(self):
+        made = tree(node(0), node(1, 0, 0.4, prior=0.1), node(2, 0, 0.4, prior=0.9))
+        search = Mcts(prior_share=0.5)
+        for child in range(3, 50):
+            made.add(node(child, 2, 0.4))
+        assert [search.facts(made, n)[0] for n in (1, 2)] == pytest.approx([0.25, 0.65])
+
 
 class TestDescent:
     def test_nodes_are_expanded_in_the_order_computed_by_hand(self):
@@ -157,8 +164,9 @@ def plain(search, made):
         Mcts(widen=1, alpha=0.3, depth=3, value="clade"),
         Mcts(formula="puct", widen=1),
         Mcts(formula="puct", c=0.3, widen=1.5, alpha=0.4, value="max", prior_visits=0.5),
+        Mcts(prior_share=0.5),
     ],
-    ids=["uct", "clade", "puct", "max"],
+    ids=["uct", "clade", "puct", "max", "share"],
 )
 class TestIndex:
     @given(history=histories)
@@ -185,6 +193,7 @@ class TestIndex:
         ({"value": "best"}, "'best': one of own, mean"),
         ({"c": -1.0}, "c=-1.0"),
         ({"depth": 0}, "depth=0"),
+        ({"prior_share": 1.5}, "prior_share=1.5"),
         ({"widen": 0.0}, "widen=0.0"),
         ({"alpha": 2.0}, "alpha=2.0"),
     ],

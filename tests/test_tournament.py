@@ -138,10 +138,18 @@ def test_a_judge_who_finds_no_difference_in_any_order_is_not_asked_again(tmp_pat
 
 
 def test_votes_keep_to_the_requests_that_they_may_take_but_each_of_two_is_seen_first_once():
-    for requests, votes in ((None, 8), (12, 4), (2, 2)):
+    for requests, asked in ((None, 24), (12, 12), (6, 6)):
         judge = FixedJudge(lambda nodes, vote: nodes[0])
         rank(TASK, many(4), judge, requests=requests)
-        assert len(judge.asked) == votes * 3
+        assert len(judge.asked) == asked
+
+
+def test_where_few_requests_are_left_more_candidates_are_compared_at_once():
+    for requests, asked, largest in ((5, 4, 3), (2, 2, 4), (0, 2, 4)):
+        judge = FixedJudge(lambda nodes, vote: nodes[0])
+        rank(TASK, many(4), judge, requests=requests)
+        assert len(judge.asked) == asked
+        assert max(len(nodes) for nodes, _ in judge.asked) == largest
 
 
 def test_candidates_with_the_same_change_of_the_sources_need_no_vote():

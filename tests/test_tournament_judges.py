@@ -109,6 +109,18 @@ def test_a_judge_is_shown_how_the_tests_of_each_attempt_end_with_the_others(kind
     assert "test_vain.py" not in shown
 
 
+def test_a_judge_is_shown_sources_first_and_a_file_that_two_attempts_share_once(kind):
+    test = b"diff --git a/t.py b/t.py\n--- /dev/null\n+++ b/t.py\n@@ -0,0 +1 @@\n+shared\n"
+    one, two = (b"diff --git a/z.py b/z.py\n--- a/z.py\n+++ b/z.py\n@@ -1 +1 @@\n-x\n+%d\n" % n for n in (1, 2))
+    model = ScriptedModel(prefers_the_good)
+    group = (candidate(1, test + one, source=one), candidate(2, test + two + GOOD, source=two + GOOD))
+    JUDGES[kind](model).vote(TASK, group, 0)
+    shown = model.heard[0][1]["content"]
+    assert shown.count("+shared") == 1
+    assert shown.index("+1") < shown.index("+shared") < shown.index("+2")
+    assert "diff --git a/t.py b/t.py\n[... as in attempt A]" in shown
+
+
 def test_without_tests_that_show_something_a_judge_is_told_of_none(kind):
     model = ScriptedModel(prefers_the_good)
     JUDGES[kind](model).vote(TASK, GROUP, 0)

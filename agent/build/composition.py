@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.budget import Budget, ParentBudget
 from agent.build.factories import (
+    foresight_of,
     model_of,
     policies_of,
     policy_of,
@@ -26,7 +27,7 @@ from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components
 from agent.engine.engine import Engine
-from agent.errors import ConfigError
+from agent.errors import ConfigError, UsageError
 from agent.learning.memory import attaching
 from agent.models import Model
 from agent.models.halt import Halt
@@ -70,6 +71,7 @@ def check(settings: Settings) -> None:
                     raise ConfigError(f"unknown policy {choice.name!r}: did you mean {near[0]}?")
                 models(choice.name)
         value_of(settings, models)
+        foresight_of(settings, models)
         round_components(settings, models)
 
 
@@ -84,11 +86,12 @@ def start(
     make: Callable[..., Model] | None = None,
     known: Run | None = None,
     schedule: Schedule = (),
+    unfinished: bool = False,
 ) -> Result:
     """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
     replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
     `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
-    `agent.engine.engine.Engine`.
+    `agent.engine.engine.Engine`, and `unfinished` as for `solve`.
 
     Raises:
         agent.errors.UsageError: the directory holds a run of another task, or with other settings.
@@ -109,17 +112,30 @@ def start(
             whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
             recall = attaching.recall(settings.memory, known)
             parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
-            if run.started is not None and not run.over:
+            if run.started is not None and (unfinished or not run.over):
                 searches = [held.enter_context(Run.read(path)) for path in going(run)]
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
             engine: MakeSearcher = partial(Engine, schedule=schedule)
             begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
-            dumped = settings.model_dump(mode="json")
+            dumped, was_over = settings.model_dump(mode="json"), run.over and not unfinished
             result = solve(
-                task, parts, run, settings=dumped, cancel=cancel, on_event=on_event, known=known, begin=begin
+                task,
+                parts,
+                run,
+                settings=dumped,
+                cancel=cancel,
+                on_event=on_event,
+                known=known,
+                begin=begin,
+                unfinished=unfinished,
             )
+            name = settings.primary_model
+            if settings.memory.reflect and name and known is None and not was_over:
+                attaching.reflect(
+                    settings.memory, run, model_of(settings, held, parts.halt, make, run, name), parts.budget
+                )
             attaching.remember(settings.memory, run, known)
-            return result
+            return dataclasses.replace(result, usage=run.usage)
         return never_begun(directory)
 
 
@@ -129,18 +145,24 @@ def resume(
     budget: Mapping[str, Any] | None = None,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
+    unfinished: bool = False,
 ) -> Result:
-    """Resume a run exactly as it was begun, with new values for the limits in `budget`.
+    """Resume a run exactly as it was begun, with new values for the limits in `budget`; with `unfinished`, first go on
+    with the rollouts that were left when as many as were needed had finished, whether the run is over or not.
 
     Raises:
-        agent.errors.UsageError: the directory holds no run.
+        agent.errors.UsageError: the directory holds no run, or one that leaves no rollouts unfinished.
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
     started = begun(directory)
     settings = restore(started.settings)
+    if unfinished and (settings.single_edits or settings.delegate):
+        kind = "divides the issue into parts" if settings.delegate else "makes single edits"
+        raise UsageError(f"{directory} {kind}, and leaves no rollouts unfinished: leave out --unfinished")
     limits = settings.budget.model_copy(update=dict(budget or {}))
     settings = settings.model_copy(update={"budget": limits})
-    return start(load_task(started.task), settings, directory, cancel=cancel, on_event=on_event)
+    task = load_task(started.task)
+    return start(task, settings, directory, cancel=cancel, on_event=on_event, unfinished=unfinished)
 
 
 def _delegation(
@@ -203,7 +225,9 @@ def make_parts(
         allowed=settings.sandbox.allow,
         localise=any(choice.name in MODEL_FREE_POLICIES for choice in policies_of(settings)),
         lines=settings.lines,
+        over=settings.over,
         patience=settings.patience,
+        foresight=foresight_of(settings, models),
         waves=round_components(settings, models),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
+from agent.evaluate.foresight import Foresight, Ranking
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
 from agent.measure.scopes.scopes import state_s
@@ -23,6 +24,7 @@ from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
+from agent.solver.contrast import Contrast
 from agent.solver.refine.plan import Planner
 from agent.solver.summaries.by_model import ModelSummariser
 from agent.solver.tournament.judges import judge_of
@@ -30,7 +32,16 @@ from agent.solver.tournament.judges import judge_of
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = ["model_of", "policies_of", "policy_of", "require_needs", "round_components", "search_of", "value_of"]
+__all__ = [
+    "foresight_of",
+    "model_of",
+    "policies_of",
+    "policy_of",
+    "require_needs",
+    "round_components",
+    "search_of",
+    "value_of",
+]
 
 _T = TypeVar("_T")
 
@@ -153,6 +164,15 @@ def value_of(settings: Settings, models: Callable[[str], Model]) -> Value:
     return _construct(VALUES[name], {**options, "model": models(str(model))}, f"value.{name}")
 
 
+def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | Ranking | None:
+    """What scores states before they are measured, if a model is to. Raises ConfigError if there is none."""
+    if settings.prior == "policy":
+        return None
+    if settings.primary_model is None:
+        raise ConfigError(f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL")
+    return (Foresight if settings.prior == "model" else Ranking)(models(settings.primary_model))
+
+
 def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:
     """The components of a run in rounds; None if the settings ask for no rounds, and one search runs until a state is
     solved.
@@ -163,6 +183,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
     if not settings.in_waves:
         return None
     primary_model, refine = settings.primary_model, settings.refine
+    contrasting = (settings.tournament.model or primary_model) if settings.tournament.contrast else None
     planning = (refine.model or primary_model) if refine.plan and refine.priors and settings.rounds > 1 else None
     return RoundComponents(
         rollouts=settings.rollouts,
@@ -172,6 +193,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
         refine=refine,
         judge=judge_of(settings.tournament, primary_model, models),
         summariser=ModelSummariser(models(primary_model)) if primary_model else None,
+        contrast=Contrast(models(contrasting)) if contrasting else None,
         planner=Planner(models(planning)) if planning else None,
     )
 

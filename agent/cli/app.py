@@ -125,6 +125,12 @@ def solve(
 @failures_told
 def resume_run(
     run: RunDir = LAST,
+    unfinished: Annotated[
+        bool,
+        typer.Option(
+            "--unfinished", help="Also finish the rollouts that were left when as many as were needed had finished."
+        ),
+    ] = False,
     max_nodes: options.MaxNodes = None,
     max_usd: options.MaxUsd = None,
     max_tokens: options.MaxTokens = None,
@@ -153,7 +159,7 @@ def resume_run(
         say(f"run {run}")
     progress = Progress(quiet=quiet)
     progress.catch_up(run, budget)
-    raise typer.Exit(run_interactively(partial(resume, run, budget=budget), output, progress))
+    raise typer.Exit(run_interactively(partial(resume, run, budget=budget, unfinished=unfinished), output, progress))
 
 
 def doctor(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from agent.actions import Debug, Kind
 from agent.budget import Budget
+from agent.evaluate.foresight import Foresight, Ranking
 from agent.evaluate.reproduction import Finding
 from agent.evaluate.value import Value
 from agent.measure import SuiteReport
@@ -17,7 +18,7 @@ from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.run.ballots import Judge
 from agent.run.memo import Memo
-from agent.run.rollouts import Plan, Rollout, Summary
+from agent.run.rollouts import Candidate, Plan, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
@@ -26,7 +27,7 @@ from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Components", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
+__all__ = ["Components", "Contrast", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
 
 Recall = Callable[[Task, tuple[Node, ...], Memo], str]
 """What the memory holds that fits the last state of a path. It is looked up once, and noted."""
@@ -100,6 +101,18 @@ class Planner(Protocol):
         ...
 
 
+class Contrast(Protocol):
+    """Looks at all candidates together for those that only satisfy the tests."""
+
+    def look(self, task: Task, group: Sequence[Candidate], signs: Sequence[str], ask: Ask, /) -> dict[str, Any]:
+        """The note that says which of them are suspected. `signs` is what a program found in them, a line each.
+
+        Raises:
+            agent.budget.BudgetSpent, agent.errors.ModelError, agent.errors.ConfigError: the model cannot be asked.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RoundComponents:
     """The components of a run in rounds: how many rollouts, and what summarises, compares and plans them."""
@@ -116,6 +129,8 @@ class RoundComponents:
     """Makes the judge that compares rollouts; None: only rules compare them."""
     summariser: Summariser | None = None
     """Summarises rollouts; None: summaries are made from the journal, without a model."""
+    contrast: Contrast | None = None
+    """None: no model looks for candidates that only satisfy the tests."""
     planner: Planner | None = None
     """Draws the plan of a round; None: rounds have no plan."""
 
@@ -147,9 +162,13 @@ class Components:
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1
     """Lines of work that have to be submitted; None: the policies propose single edits."""
+    over: int = 0
+    """Lines of work that may be begun beyond those."""
     patience: int = 3
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
     timing: Timing = field(default_factory=Timing)
     """How long runs of the tests may take."""
+    foresight: Foresight | Ranking | None = None
+    """Says what to expect of a state before it is measured; None: its prior is the policy's."""
     waves: RoundComponents | None = None
     """None: one search, until a state is solved."""

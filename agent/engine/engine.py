@@ -32,7 +32,7 @@ from agent.run.eviction import make_room
 from agent.run.schedule import Schedule, ScheduleEntry
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.choice import Choice
-from agent.search.continuing import OpenLines
+from agent.search.continuing import OpenLines, continued
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
 __all__ = ["Engine"]
@@ -58,12 +58,14 @@ class Engine:
         self._stop: Stop | None = None
         self._schedule, self._in_flight = list(schedule), InFlight(self._run)
         self._failures_in_a_row = 0
+        self._waiting = False
         self.error: Exception | None = None
         """What ended the search when the stop is FAILED, or made the last expansion fail."""
 
-    def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
-        """Expand nodes until `done` gives a reason to stop, nothing is left, a limit is reached or `cancel` is set."""
-        self._cancel, self._done, self._stop = cancel, done, None
+    def run(self, cancel: threading.Event, done: Callable[[], Stop | None], *, waiting: bool = False) -> Stop:
+        """Expand nodes until `done` gives a reason to stop, nothing is left, a limit is reached or `cancel` is set.
+        `waiting`: only lines of work that wait are continued, of whatever round, and none is begun."""
+        self._cancel, self._done, self._stop, self._waiting = cancel, done, None, waiting
         self._in_flight = InFlight(self._run)
         workers = self._components.workers
         if workers == 1:
@@ -149,6 +151,8 @@ class Engine:
         """What people ordered, else the line of work that waits, else what the search selects. Several policies on one
         tree alternate with that."""
         run, components = self._run, self._components
+        if self._waiting:
+            return continued(run.tree)
         continuing = components.lines is not None and not (self._mixed and number % 2)
         room = None if self._mixed else self._room()
         orders = self._in_flight.orders
@@ -163,9 +167,11 @@ class Engine:
             return None
         tree = self._run.round_tree or self._run.tree
         if self._components.waves:
-            return self._components.waves.rollouts - tree.view((FinishedRollouts, False), FinishedRollouts).count
+            finished = tree.view((FinishedRollouts, False), FinishedRollouts).count
+            return self._components.waves.rollouts + self._components.over - finished
         ended = tree.view(OpenLines, OpenLines).ended
-        return max(1, self._components.lines - sum(tree[node_id].submitted for node_id in ended))
+        wanted = self._components.lines + self._components.over
+        return max(1, wanted - sum(tree[node_id].submitted for node_id in ended))
 
     # One expansion
 

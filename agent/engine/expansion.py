@@ -226,6 +226,7 @@ class Expansion:
             child,
             report=report,
             evaluation=evaluation,
+            prior=child.prior if evaluation.expected is None else evaluation.expected,
             terminal=child.terminal or evaluation.solved,
             refused=self._components.gate == "strict" and not improves_strictly(path, report),
         )

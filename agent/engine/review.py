@@ -16,6 +16,7 @@ from agent.actions.comparison import told
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
 from agent.engine.components import Scorer
+from agent.evaluate.reproduction import Finding
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
@@ -74,12 +75,13 @@ class Review:
             )
             return Observation("\n".join(parts), ok=ok)
         report = self._run(state, ())
-        parts += self._facts(state, report, whole=not tests)
+        finding = self._finding(state, report)
+        parts += self._facts(state, report, finding, whole=not tests)
         ok = ok and report.valid and not regressions(self.baseline, report) and not self._open_goals(report)
         diff = self._diff(state)
         if diff and not self._seen(diff, _texts(answered)):
             parts.append(f"Your change so far:\n\n{_shown(diff)}\n")
-        parts.append(self._what_is_left(report, changed=bool(diff)))
+        parts.append(self._what_is_left(report, finding, changed=bool(diff)))
         return Observation("\n".join(parts), ok=ok)
 
     def submitted(self, state: Snapshot, submit: Submit, answered: Sequence[Observation] = ()) -> Observation:
@@ -97,7 +99,7 @@ class Review:
         above = _texts(answered)
         if self._seen(diff, above) and not undeclared and report.valid:
             return Observation("Submitted.")
-        facts = "\n".join(self._facts(state, report, whole=True))
+        facts = "\n".join(self._facts(state, report, self._finding(state, report), whole=True))
         text = render(
             "chat_review",
             changed=True,
@@ -106,6 +108,18 @@ class Review:
             undeclared=undeclared[:NAMED],
         )
         return Observation(text, ok=False)
+
+    def may_submit(self, state: Snapshot, submit: Submit, done: Sequence[tuple[Action, Observation]]) -> bool:
+        """Whether the calls before a `submit` in the same answer stand in its way: one that failed does, but for a run
+        of all tests in which only tests fail that the `submit` declares to contradict the issue."""
+        failed = [action for action, seen in done if not seen.ok]
+        if not all(isinstance(action, RunTests) and not action.tests for action in failed):
+            return False
+        if not failed:
+            return True
+        report = self._run(state, ())
+        broken = regressions(self.baseline, report)
+        return report.valid and not self._open_goals(report) and len(declared(submit, broken)) == len(broken)
 
     def _reviewed(self) -> bool:
         """Whether a `submit` of the conversation was answered with a review."""
@@ -116,7 +130,13 @@ class Review:
         self.spend(Usage(measurements=runs))
         return report
 
-    def _facts(self, state: Snapshot, report: SuiteReport, *, whole: bool) -> list[str]:
+    def _finding(self, state: Snapshot, report: SuiteReport) -> Finding | None:
+        """What the tests say that the model added."""
+        finding, runs = self.scorer.reproduction(state, report)
+        self.spend(Usage(measurements=runs))
+        return finding
+
+    def _facts(self, state: Snapshot, report: SuiteReport, finding: Finding | None, *, whole: bool) -> list[str]:
         """Of a run of the whole suite; with what the tests say that the model added."""
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
@@ -133,21 +153,19 @@ class Review:
             parts += _failures(report, still)
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
-            parts.append(f"Not run: your changes to existing test files ({names}); they stay in your change.")
-        finding, runs = self.scorer.reproduction(state, report)
-        self.spend(Usage(measurements=runs))
-        if finding is not None and finding.shown:
-            parts.append(f"Your own test reproduces the issue and passes with your change: {', '.join(finding.shown)}")
-        elif finding is not None:
-            parts.append(f"Your own tests: {_printed(finding.problem)}")
-        return parts
+            parts.append(f"All tests above are as they were before your change to {names}, which stays in your change.")
+        if finding is None:
+            return parts
+        return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]
 
     def _open_goals(self, report: SuiteReport) -> list[str]:
         return [test for test in self.task.goal_tests if not report.passed(test)]
 
-    def _what_is_left(self, report: SuiteReport, *, changed: bool) -> str:
+    def _what_is_left(self, report: SuiteReport, finding: Finding | None, *, changed: bool) -> str:
         if not changed:
             return "The repository is unchanged so far."
+        if finding is not None and finding.alone:
+            return "Only tests are changed so far: now make the change that the issue asks for."
         if not report.valid or self._open_goals(report):
             return "The work is not done yet."
         compared = compare(self.baseline, report)

@@ -138,7 +138,8 @@ class Turns:
             values = partial(self.host.show_values, state)
             tests = partial(review.tested, state, answered=tuple(observations))
             submit = partial(review.submitted, state, answered=tuple(observations)) if talks else None
-            if talks and isinstance(action, Submit) and (failed or not all(each.ok for each in observations)):
+            done = tuple(zip(todo, observations, strict=False))
+            if talks and isinstance(action, Submit) and (failed or not review.may_submit(state, action, done)):
                 observations.append(Observation(NOT_SUBMITTED, ok=False))
                 continue
             observations.append(actions.apply(action, box, tests, self.allowed, self.keep, values, submit))

@@ -15,8 +15,10 @@ from agent.actions import Debug
 from agent.errors import MeasureError
 from agent.evaluate import guard
 from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.hard_coded import hard_coded
 from agent.evaluate.negative_controls import Controls
-from agent.evaluate.reproduction import Finding, OwnTests, valued
+from agent.evaluate.own_tests import OwnTests
+from agent.evaluate.reproduction import Finding, valued
 from agent.evaluate.value import EvaluationInput, Value
 from agent.evaluate.value_trace import describe
 from agent.evaluate.verification import Judgement
@@ -34,7 +36,7 @@ from agent.measure.timing import Timing
 from agent.models import Ask
 from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.tree import Node, NodeId, Tree
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
@@ -50,8 +52,10 @@ class StagedScorer:
     that has new facts about the base state. `left_s` returns the seconds left of the run. With `strict`, the whole
     suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
     Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
-    node, and `memo` is the run's memo: a value that asks models does so when a state is measured for the first time,
-    and never again. `known` returns a report from elsewhere, if there is one, which replaces a test run.
+    node, `memo` is the run's memo and `tree` its tree: a value that asks models does so when a state is measured for
+    the first time, and never again. `foresee` returns what is expected of a state (`agent.evaluate.foresight`), and is
+    called before its tests run for the first time. `known` returns a report from elsewhere, if there is one, which
+    replaces a test run.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -73,6 +77,8 @@ class StagedScorer:
         strict: bool = False,
         ask: Callable[[NodeId], Ask] | None = None,
         memo: Memo | None = None,
+        tree: Tree | None = None,
+        foresee: Callable[[EvaluationInput], float | None] = lambda case: None,
         known: Callable[[Snapshot], SuiteReport | None] = lambda snapshot: None,
     ) -> None:
         timing = timing or Timing()
@@ -83,14 +89,14 @@ class StagedScorer:
         self.task = replace(task, goal_tests=resolve_goals(task, self._baseline))
         self._provider, self._base = provider, base
         self._value = value
-        self._ask, self._memo, self._known = ask, memo, known
+        self._ask, self._memo, self._tree, self._foresee, self._known = ask, memo, tree, foresee, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, Evaluation] = {}
         self._strict, self._left_s = strict, left_s
         alone = bool(self.task.goal_tests) or self._measurer.by_scopes
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
-        self.own = OwnTests(provider, self.task, base, self._measurer.rules)
+        self.own = OwnTests(provider, self.task, base, self._baseline, self._measurer.rules)
         """The tests that states add."""
         self.root = value.evaluate(EvaluationInput(self.task, (), self._baseline))
 
@@ -109,6 +115,7 @@ class StagedScorer:
 
     def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """The report of a state below `path`, its evaluation, and how many test runs they took."""
+        expected = self._expected(snapshot, path)
         trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
             report = self._known(snapshot) or trial.report()
@@ -118,7 +125,12 @@ class StagedScorer:
         finding, runs = self.reproduction(snapshot, report)
         runs += own()
         evaluation, more = self._valued(case, finding, snapshot)
-        return report, evaluation, trial.runs + runs + more
+        return report, evaluation.foreseen(expected), trial.runs + runs + more
+
+    def _expected(self, snapshot: Snapshot, path: tuple[Node, ...]) -> float | None:
+        """What is expected of a state before it is measured; None: nothing, or it was measured already."""
+        case = self._case(snapshot, path, path[-1].report)
+        return self._foresee(case) if snapshot.digest not in self._worth and case.patch() else None
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report covers: the goal tests, or all."""
@@ -161,7 +173,7 @@ class StagedScorer:
         outcomes, own = self._baseline.outcomes, self.own.files(snapshot) if tests else ()
         if self._baseline.adapter == "exit-code" or all(test in outcomes for test in tests):
             return tests, not any(file_of(test) in own for test in tests)
-        names = Names(self._baseline, partial(self.own.placed, snapshot), own, self.own.edited(snapshot))
+        names = Names(self._baseline, partial(self.own.placed, snapshot), own)
         if self._baseline.adapter not in OF_PYTHON:  # new tests in other languages are not found by their file
             matches = [(names.meant(test), test) for test in tests]
             return tuple(ids[0] if len(ids) == 1 else test for ids, test in matches), True
@@ -201,6 +213,7 @@ class StagedScorer:
             report = forgiven(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         flags, more = self._flags(snapshot, report)
+        flags += hard_coded(self._provider, self._base, snapshot, self.task, self._measurer.protection)
         evaluation = guard.cap(self._value.evaluate(self._case(snapshot, path, report)), self.root, flags)
         return Judgement(
             report,
@@ -218,8 +231,8 @@ class StagedScorer:
 
     @property
     def _reproducible(self) -> bool:
-        """Whether tests that a state adds count: no goal is known, and pytest can run them."""
-        return not self.task.goal_tests and self._baseline.adapter == "pytest"
+        """Whether tests that a state adds count: no goal is known, and the runner can run them."""
+        return not self.task.goal_tests and self.own.can_run
 
     def _valued(self, case: EvaluationInput, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """The state's evaluation, and the test runs that it took. If several workers reach a state at once, one
@@ -236,7 +249,16 @@ class StagedScorer:
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
         """The input for an evaluation without models. It has the current report of the base state."""
         path = (replace(path[0], report=self._baseline), *path[1:]) if path else ()
-        case = EvaluationInput(self.task, path, report, cache(partial(self._provider.diff, self._base, snapshot)))
+        patch = cache(partial(self._provider.diff, self._base, snapshot))
+        case = EvaluationInput(
+            self.task,
+            path,
+            report,
+            patch,
+            state=snapshot.digest,
+            tree=self._tree,
+            patch_of=lambda node: self._provider.diff(self._base, node.snapshot),
+        )
         return case if self._memo is None else replace(case, memo=self._memo)
 
     def _surprises(self, before: SuiteReport, report: SuiteReport) -> tuple[str, ...]:

@@ -86,10 +86,11 @@ def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
         return replace(report, asked=asked, complete=report.complete and not asked)
     run = set(more.asked)
     late = {file: count for file, count in report.late.items() if file not in run} | dict(more.late)
+    grows = bool(report.late) or not more.outcomes.keys() <= report.outcomes.keys()
     return replace(
         report,
         outcomes={**report.outcomes, **more.outcomes, **report.outcomes},
-        first=len(report.outcomes) if report.first is None else report.first,
+        first=len(report.outcomes) if report.first is None and grows else report.first,
         durations={**more.durations, **report.durations},
         messages={**more.messages, **report.messages},
         titles={**more.titles, **report.titles},

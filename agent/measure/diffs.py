@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["FilePatch", "parse"]
+__all__ = ["FilePatch", "parse", "sections"]
 
 LINK = re.compile(rb"(?:new file mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 120000")
+FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -26,6 +27,8 @@ class FilePatch:
     """1-based lines of the old file next to which lines are added without removing any."""
     link: bool = False
     """Whether the file becomes a symbolic link; its text is then the target."""
+    new: bool = False
+    """Whether the file was not there before."""
 
 
 def parse(patch: bytes) -> list[FilePatch]:
@@ -42,10 +45,16 @@ def parse(patch: bytes) -> list[FilePatch]:
         elif line.startswith(b"--- "):
             old = line[4:]
         elif line.startswith(b"+++ "):
-            files.append(FilePatch(_name(old if line[4:] == b"/dev/null" else line[4:]), link=link))
+            name = _name(old if line[4:] == b"/dev/null" else line[4:])
+            files.append(FilePatch(name, link=link, new=old == b"/dev/null"))
         elif hunk := HUNK.match(line):
             _read_hunk(files[-1], lines, int(hunk[1]), int(hunk[2] or 1), int(hunk[3]), int(hunk[4] or 1))
     return files
+
+
+def sections(patch: bytes) -> list[bytes]:
+    """The parts of a git patch, one for each file, in order."""
+    return [section for section in FILE.split(patch) if section.strip()]
 
 
 def _read_hunk(file: FilePatch, lines: Iterator[bytes], old: int, old_left: int, number: int, new_left: int) -> None:

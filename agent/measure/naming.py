@@ -27,17 +27,16 @@ CUTOFF = 0.5
 
 class Names:
     """The tests of a state: those in the baseline, which may not have reached all files, those in test files that the
-    state added (`own`), and those in other files. `placed` returns the path, relative to the workspace, of an existing
-    file, else "". `edited` are the paths that the state changed."""
+    state added or changed (`own`), and those in other files. `placed` returns the path, relative to the workspace, of
+    an existing file, else ""."""
 
     def __init__(
         self,
         baseline: SuiteReport,
         placed: Callable[[str], str],
         own: Collection[str] = (),
-        edited: Collection[str] = (),
     ) -> None:
-        self._placed, self._own, self._edited = placed, tuple(own), edited
+        self._placed, self._own = placed, tuple(own)
         self._unread = tuple(dict.fromkeys((*own, *baseline.late)))
         """Test files whose tests are unknown."""
         self._titles = baseline.titles
@@ -113,8 +112,6 @@ class Names:
         near = [each for each in candidates if last and each.endswith(f"::{last}")]
         near += get_close_matches(whole, candidates, n=NEAR, cutoff=CUTOFF)
         hint = f"; near it are {', '.join(list(dict.fromkeys(near))[:NEAR])}" if near else ""
-        if file in self._edited:
-            hint += "; what is added to a test file that was there before is put back before a run: use a new file"
         return f"there is no test {name[:200]!r}{hint}"
 
 

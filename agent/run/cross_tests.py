@@ -15,34 +15,34 @@ from agent.run.tree.node import ROOT, NodeId
 __all__ = ["UNTESTED", "Cell", "Matrix", "Row"]
 
 Cell = Literal["passed", "failed", "invalid"]
-"""How a test file ended: all of its tests passed; one failed in what it tests; or it did not get that far."""
+"""How a test ended: it passed, it failed in what it tests, or it did not get that far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The test files that one candidate adds, and how they ended in each state."""
+    """The tests that one candidate adds, and how they ended in each state."""
 
     author: NodeId
     cells: Mapping[NodeId, Mapping[str, Cell]]
-    """The result of each test file in each state; `ROOT` is the root state."""
+    """The result of each test in each state; `ROOT` is the root state."""
     kin: frozenset[NodeId]
-    """The author, and the candidates that change the sources in the same way."""
+    """The author, the candidates that share its tests, and those that change the sources as one of them does."""
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The test files that show something: they fail in the root state and pass with the author's patch."""
+        """The tests that show something: they fail in the root state and pass with the author's patch."""
         root, own = self.cells[ROOT], self.cells[self.author]
-        return tuple(path for path, cell in root.items() if cell == "failed" and own[path] == "passed")
+        return tuple(test for test, cell in root.items() if cell == "failed" and own[test] == "passed")
 
     @property
     def agreed(self) -> tuple[str, ...]:
-        """The test files that count."""
+        """The tests that count."""
         strangers = self.cells.keys() - self.kin - {ROOT}
-        return tuple(path for path in self.shown if any(self.cells[other][path] == "passed" for other in strangers))
+        return tuple(test for test in self.shown if any(self.cells[other][test] == "passed" for other in strangers))
 
     def failed(self, node: NodeId) -> float:
-        """The share of the test files that count which fail with a candidate's patch, in [0, 1]."""
-        return sum(self.cells[node][path] == "failed" for path in self.agreed) / len(self.agreed)
+        """The share of the tests that count which fail with a candidate's patch, in [0, 1]."""
+        return sum(self.cells[node][test] == "failed" for test in self.agreed) / len(self.agreed)
 
 
 @dataclass(frozen=True, slots=True)

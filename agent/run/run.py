@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ from agent.run.journal import Journal
 from agent.run.message_store import Conversations
 from agent.run.rollouts import Briefing, Rollout, Summary, rollouts
 from agent.run.schedule import ScheduleEntry
+from agent.run.spending import Activity, activity_of
 from agent.run.tree.node import ROOT
 from agent.run.tree.part import Since, TreePart
 from agent.run.tree.tree import Act, Attempt, Node, NodeId, Tree, Work
@@ -68,6 +70,8 @@ class Run:
         self.started: Started | None = None
         self.ended: Ended | None = None
         self.usage = Usage()
+        self.spent = defaultdict[Activity, Usage](Usage)
+        """The same by what it was for."""
         self.asked: list[Asked] = []
         """All calls of models, oldest first."""
         self.refused: list[Refused] = []
@@ -257,8 +261,10 @@ class Run:
         match event:
             case Spent():
                 self.usage += event.usage
+                self.spent[activity_of(event)] += event.usage
             case Asked():
                 self.usage += event.answer.usage
+                self.spent[activity_of(event)] += event.answer.usage
                 self.asked.append(event)
                 self.conversations.learn(event.conversation)
                 self.conversations.learn_value(event.answer.message)

@@ -18,8 +18,9 @@ class BestOfN:
     submits, when it is `depth` nodes long, or when an expansion leads to no new state.
 
     With `over`, more rollouts are begun than needed, and the search ends with the first `n` that finish, so no worker
-    waits for the longest. The others stay unfinished in the tree; a search with a larger `n` continues them. This is
-    the over-provisioning of APRIL, whose rollouts are those of a training step.
+    waits for the longest. The others stay unfinished in the tree; `ramify resume --unfinished` continues them, and so
+    does a search with a larger `n`. This is the over-provisioning of APRIL, whose rollouts are those of a training
+    step.
     """
 
     n: int = 8

@@ -18,16 +18,18 @@ __all__ = ["GoExplore"]
 
 @dataclass(frozen=True, slots=True)
 class GoExplore:
-    """Return to the cell with the highest score, the older among equals, and expand its state with the shortest path.
+    """Return to the state that a model chose when the newest state was measured (`value.choose` of a judge), unless it
+    was gone on from since; else to the cell with the highest score, the older among equals, and expand its state with
+    the shortest path. States in which the model found nothing of interest are not returned to.
 
     A cell holds the states in which the same tests fail in the same way and whose values agree to two decimals. Its
     score is `(novelty / sqrt(seen) + value * v + interest * i) / sqrt(1 + tried)`: `seen` counts its states, `v` is
     their value, and `tried` counts the expansions of all of them, in flight or ended. `i` is how interesting a judge
     found the state when it was measured (`Evaluation.interest`, in [0, 1]; 0 without a judge).
 
-    The archive, the cells and the return are Go-Explore's (arXiv 1901.10995); the judge of interest is that of
-    Intelligent Go-Explore (arXiv 2405.15143). The score is our own: it counts, and needs neither a random draw nor a
-    question to a model at every step.
+    The archive, the cells and the return are Go-Explore's (arXiv 1901.10995); the choice and the judge of interest are
+    those of Intelligent Go-Explore (arXiv 2405.15143). The score is our own: it counts, and needs neither a random draw
+    nor a question to a model at every step.
     """
 
     novelty: float = 1.0
@@ -44,10 +46,18 @@ class GoExplore:
         """Select the state with the shortest path in the best cell."""
         del rng
         archive = tree.view(self, lambda tree: _Archive(tree, self))
-        cells = {archive.cells[index].state: index for _, index in archive.ranking.best()}
-        if not cells:
+        best = [archive.cells[index].state for _, index in archive.ranking.best()]
+        chosen = archive.chosen()
+        if chosen is not None:
+            best = [chosen, *(node_id for node_id in best if node_id != chosen)]
+        if not best:
             return None
-        reason = why_first([*cells], lambda n: self.terms(archive.facts(cells[n])), len(archive.ranking))
+
+        def terms(node_id: NodeId) -> dict[str, float]:
+            terms = self.terms(archive.facts(archive.cell_of[node_id]))
+            return terms if chosen is None else {**terms, "chosen": float(node_id == chosen)}
+
+        reason = why_first(best, terms, len(archive.ranking))
         return Choice(reason.node, reasons=(reason,))
 
     def terms(self, facts: Facts) -> dict[str, float]:
@@ -79,15 +89,17 @@ class _Archive:
         self._tree = tree
         self.cells: list[_Cell] = []
         self._by_key: dict[Hashable, int] = {}
-        self._cell_of: list[int] = []
+        self.cell_of: list[int] = []
         self._tried: list[int] = []
+        self._newest_choice: NodeId | None = None
+        """The newest state at which a model chose where to return."""
         self.ranking = Ranking(lambda facts, _: search.terms(facts)["score"])
 
     def changed(self, node_id: NodeId) -> None:
         """Put a new state into its cell; count its expansions there, and note whether it is open."""
-        if node_id == len(self._cell_of):
+        if node_id == len(self.cell_of):
             self._discover(node_id)
-        index = self._cell_of[node_id]
+        index = self.cell_of[node_id]
         cell, tried, entry = self.cells[index], self._tree.expansions(node_id), (self._tree.depth(node_id), node_id)
         cell.tried += tried - self._tried[node_id]
         self._tried[node_id] = tried
@@ -97,6 +109,16 @@ class _Archive:
 
     def changed_below(self, node_id: NodeId) -> None:
         """Not needed: a cell's score does not depend on subtrees."""
+
+    def chosen(self) -> NodeId | None:
+        """The state that a model chose to return to; None: it chose none, or one that cannot be expanded or was gone on
+        from since."""
+        tree, since = self._tree, self._newest_choice
+        if since is None or (node := tree.with_state(tree[since].evaluation.return_to)) is None:
+            return None
+        is_open = (tree.depth(node.id), node.id) in self.cells[self.cell_of[node.id]].open
+        gone_on = tree.pending(node.id) or any(child.id > since for child in tree.children(node.id))
+        return node.id if is_open and not gone_on else None
 
     def facts(self, index: int) -> Facts:
         """The numbers from which the score of a cell with an open state is computed."""
@@ -109,7 +131,11 @@ class _Archive:
         index = self._by_key.setdefault(key, len(self.cells))
         if index == len(self.cells):
             self.cells.append(_Cell())
-        self._cell_of.append(index)
+        self.cell_of.append(index)
         self._tried.append(0)
         self.cells[index].seen += 1
-        insort(self.cells[index].open, (self._tree.depth(node_id), node_id))
+        evaluation = self._tree[node_id].evaluation
+        if not evaluation.dull:
+            insort(self.cells[index].open, (self._tree.depth(node_id), node_id))
+        if evaluation.return_to:
+            self._newest_choice = node_id

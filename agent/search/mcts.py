@@ -43,6 +43,9 @@ class Mcts:
     """How a child's value follows from its measurements (`measured`)."""
     prior_visits: float = 0.0
     """For how many visits the prior counts in a child's value, at least 0 (`faded`)."""
+    prior_share: float = 0.0
+    """The share of the prior in a child's value that no visit takes away, in [0, 1]: Agent Q mixes what its critic
+    holds of an action so with what the search found (arXiv 2408.07199)."""
     widen: float = 2.0
     """Above 0."""
     alpha: float = 0.25
@@ -58,6 +61,8 @@ class Mcts:
         for name, least in (("c", 0), ("prior_visits", 0), ("depth", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        if not 0 <= self.prior_share <= 1:
+            raise ValueError(f"prior_share={self.prior_share}: give a number in [0, 1]")
         if self.widen <= 0 or not 0 <= self.alpha <= 1:
             raise ValueError(f"widen={self.widen}, alpha={self.alpha}: give widen above 0 and alpha in [0, 1]")
 
@@ -94,6 +99,7 @@ class Mcts:
         """The numbers from which a node's bound is computed: value, visits and, for `puct`, the prior."""
         prior, visits = tree[node_id].prior, _visits(tree, node_id)
         value = faded(prior, measured(tree, node_id, self.value), visits, self.prior_visits)
+        value = self.prior_share * prior + (1 - self.prior_share) * value
         return (value, visits, prior) if self.formula == "puct" else (value, visits)
 
     def bound(self, facts: Facts, above: int, priors: float) -> float:

@@ -16,6 +16,7 @@ from agent.search.go_explore import GoExplore
 from agent.search.graph import Graph
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
+from agent.search.reproduce import Reproduce
 from agent.search.strategies import Strategies
 from agent.search.swe_search import SweSearch
 
@@ -33,6 +34,7 @@ SEARCHES: dict[str, type[Search]] = {
     "graph": Graph,
     "linear": Linear,
     "mcts": Mcts,
+    "reproduce": Reproduce,
     "strategies": Strategies,
     "swe_search": SweSearch,
 }

@@ -19,6 +19,7 @@ from agent.run.rollouts import Candidate, Rollout, Summary, is_candidate
 from agent.run.run import Run
 from agent.run.tree.node import ROOT, Node, NodeId
 from agent.solver.candidates import CANDIDATES, CandidatePool
+from agent.solver.contrast import contrasted, unsuspected
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
 from agent.solver.source_change import source_change
@@ -70,6 +71,9 @@ class Comparison:
     def rank(self, candidates: Sequence[Candidate], *, by_rules: bool = False) -> Ranking:
         """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end. `by_rules`:
         no new votes are held."""
+        if self.parts.contrast and not by_rules:
+            contrasted(self.session, self.parts.contrast, self.answers.scorer.task, candidates)
+        candidates = unsuspected(self.session.run, candidates)
         session, name, judge = self.session, key(self.session.run.round), None if by_rules else self.parts.judge
         ranking = self._rank(candidates, judge(session.gateway.at(None, "judge")) if judge else None)
         noted = note(ranking, candidates, seed=session.components.seed)

@@ -14,10 +14,8 @@ from typing import Any
 
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.engine.session import Session
-from agent.evaluate.reproduction import OwnTests, begun
-from agent.measure import Outcome, SuiteReport
+from agent.evaluate.own_tests import OwnTests
 from agent.measure.diffs import parse
-from agent.measure.ids import file_of
 from agent.run.cross_tests import Cell, Matrix, Row
 from agent.run.events import Noted, Spent
 from agent.run.rollouts import Candidate
@@ -44,85 +42,77 @@ class CrossCheck:
         Raises:
             agent.budget.BudgetSpent: the run is cancelled or out of time, so the results are incomplete.
         """
-        can_run = self.session.run.tree.root.report.adapter == "pytest"
-        return Matrix(tuple(self._rows(authors, nodes)) if can_run else ())
+        return Matrix(tuple(self._rows(authors, nodes)) if self.own.can_run else ())
 
     def _rows(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
-        """A row for each author whose tests show something and could be run everywhere."""
-        kin = _kin(authors)
+        """A row for each set of tests that show something and could be run everywhere. Candidates that share their
+        tests, because a line of work branched after it had written them, are one author."""
+        alike = _alike(authors)
+        sharing: defaultdict[tuple[tuple[str, bytes], ...], list[Candidate]] = defaultdict(list)
         for candidate in authors:
-            author = candidate.node
-            tests = self._tests(candidate)
+            sharing[tuple(self._tests(candidate).items())].append(candidate)
+        for tests, sharers in sharing.items():
+            author = sharers[0].node
             try:
-                cells = self._cells(tests, author, nodes) if tests else None
+                cells = self._cells(dict(tests), author, nodes) if tests else None
             except BudgetSpent:
                 if self._over():
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
-                yield Row(author, cells, kin[candidate.source])
+                yield Row(author, cells, frozenset().union(*(alike[sharer.source] for sharer in sharers)))
 
     def _over(self) -> bool:
         """Whether the session is to end."""
         return self.session.cancel.is_set() or self.session.components.budget.left_s <= 0
 
     def _tests(self, candidate: Candidate) -> dict[str, bytes]:
-        """The test files that the candidate's patch adds and that are run with other patches."""
+        """The test files that the candidate's patch adds or changes and that are run with other patches."""
         snapshot = self.session.run.tree[candidate.node].snapshot
-        added = {change.path for change in parse(candidate.patch)}
-        paths = [path for path in self.own.files(snapshot) if path in added]
+        patched = {change.path for change in parse(candidate.patch)}
+        paths = [path for path in self.own.files(snapshot) if path in patched]
         files = self.own.contents(snapshot, paths) if paths else {}
         return dict(list(files.items())[:FILES])
 
     def _cells(
         self, tests: Mapping[str, bytes], author: NodeId, nodes: Sequence[NodeId]
     ) -> dict[NodeId, Mapping[str, Cell]] | None:
-        """The results in all states; None if none of the tests shows anything about the author's own patch.
+        """The results in all states; None if none of the tests shows anything: it passes with the author's own patch
+        and fails in the root state.
 
         Raises:
             agent.budget.BudgetSpent: the tests cannot be run in all states, or the session has to end.
         """
-        cells = {ROOT: self._cell(tests, ROOT)}
+        own = self._ends(tests, author)
+        names = [name for name, end in own.items() if end == "passed"]
+        if not names:
+            return None
+        cells = {author: own, ROOT: self._ends(tests, ROOT, names)}
         if "failed" not in cells[ROOT].values():
             return None
-        cells[author] = self._cell(tests, author)
-        if "passed" not in cells[author].values():
-            return None
-        return cells | {node: self._cell(tests, node) for node in nodes if node != author}
+        return cells | {node: self._ends(tests, node, names) for node in nodes if node != author}
 
-    def _cell(self, tests: Mapping[str, bytes], node: NodeId) -> Mapping[str, Cell]:
-        """The result in one state, found once and noted."""
+    def _ends(self, tests: Mapping[str, bytes], node: NodeId, names: Sequence[str] = ()) -> Mapping[str, Cell]:
+        """How these tests of the files end in one state, or all where none is named; found once and noted."""
         run, budget = self.session.run, self.session.components.budget
-        key = f"crosscheck/{sha256(repr(sorted(tests.items())).encode()).hexdigest()[:32]}"
+        key = f"crosstests/{sha256(repr([sorted(tests.items()), *names]).encode()).hexdigest()[:32]}"
         known: Any = run.note(node, key)
         if known is None:
             if self.session.cancel.is_set():
                 raise BudgetSpent(Stop.INTERRUPTED)
             with budget.reserve(Usage(measurements=1)):
-                known = _ends(tests, self.own.on(run.tree[node].snapshot, tests))
+                report = self.own.on(run.tree[node].snapshot, tests)
+                found = names or self.own.added(report, tests)
+                known = {name: self.own.reader.end(report, name) for name in found}
                 self.session.record(Spent(Usage(measurements=1), "crosscheck", node))
             self.session.record(Noted(node, key, known))
-        cells: Mapping[str, Cell] = known
-        return cells
+        ends: Mapping[str, Cell] = known
+        return ends
 
 
-def _kin(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
+def _alike(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
     """The candidates with each change of the sources."""
     alike: defaultdict[bytes, set[NodeId]] = defaultdict(set)
     for candidate in candidates:
         alike[candidate.source].add(candidate.node)
     return {source: frozenset(nodes) for source, nodes in alike.items()}
-
-
-def _ends(tests: Mapping[str, bytes], report: SuiteReport) -> dict[str, Cell]:
-    return {path: _end(path, report) for path in tests}
-
-
-def _end(path: str, report: SuiteReport) -> Cell:
-    """How one file ended. A failed import or an unknown name in the test itself says nothing about the state."""
-    outcome = report.outcome(path) if report.valid else None
-    if outcome is Outcome.PASSED:
-        return "passed"
-    failures = [test for test in report.failures if file_of(test) == path]
-    failed = outcome in (Outcome.FAILED, Outcome.TIMEOUT) and all(begun(report, test) for test in failures)
-    return "failed" if failed else "invalid"

@@ -16,6 +16,7 @@ from agent.redaction import redacted
 from agent.run.events import Ended, Noted
 from agent.run.grade import Grade, Status, declared, grade
 from agent.run.run import Run
+from agent.run.spending import costs_of_lines
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import waves
 from agent.solver.result import Result
@@ -84,6 +85,8 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         declared=declared(best.submission, broken) if best else {},
         reproduced_by=best.evaluation.reproduced_by if best else (),
         rollouts=len(run.rollouts()),
+        spent=dict(run.spent),
+        lines=tuple(costs_of_lines(run.tree, run.rollouts())),
         rounds=run.round,
         waves=tuple(waves(run)) if run.rounds else (),
         notes=(
@@ -98,7 +101,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
 
 
 def refused(session: Session, error: Exception) -> None:
-    """Record that the session ended before its root state was measured, and why."""
+    """Record that the session ended before anything was searched, and why."""
     elapsed_s = session.components.budget.elapsed_s
     session.record(Ended("no_patch", Stop.FAILED.name, elapsed_s=elapsed_s, reason=_reason(error)))
 

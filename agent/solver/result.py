@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.budget import Stop, Usage
 from agent.run.grade import Grade, Status
+from agent.run.spending import Activity
 from sandboxes import Forked
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Result:
     """Those broken tests that the submission declares to contradict the issue, each with its reason."""
     reproduced_by: tuple[str, ...] = ()
     """Tests that the patch adds, which fail without its change and pass with it."""
+    spent: Mapping[Activity, Usage] = field(default_factory=dict)
+    """`usage` by what it was for."""
+    lines: tuple[Usage, ...] = ()
+    """The model calls of each rollout; states that several share count for the first."""
     waves: tuple[Wave, ...] = ()
     """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()

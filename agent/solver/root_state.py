@@ -11,6 +11,7 @@ from agent.budget import Usage
 from agent.engine.session import Session
 from agent.errors import UsageError
 from agent.evaluate.scorer import StagedScorer
+from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
 from agent.measure.baseline import joined
 from agent.measure.ids import file_of
@@ -83,6 +84,8 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
         spectrum=lambda: _spectrum(session, base) if _traceable(session) else Spectrum(),
         ask=partial(session.gateway.at, purpose="value"),
         memo=session.memo,
+        tree=run.tree,
+        foresee=partial(_foresee, session),
         known=partial(_report_of, session),
     )
     for node in run.tree:
@@ -94,6 +97,13 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     if parts.localise:
         _localise(session, scorer, base)
     return scorer
+
+
+def _foresee(session: Session, case: EvaluationInput) -> float | None:
+    """What a model expects of a state, if one is to be asked."""
+    if (foresight := session.components.foresight) is None:
+        return None
+    return foresight.expected(replace(case, ask=session.gateway.at(case.path[-1].id, "prior")))
 
 
 def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:

@@ -19,8 +19,9 @@ class Searcher(Protocol):
     error: Exception | None
     """What ended the search when the stop is FAILED."""
 
-    def run(self, cancel: threading.Event, done: Callable[[], Stop | None], /) -> Stop:
-        """Add states until `done` gives a reason, nothing is left, a limit is reached or `cancel` is set."""
+    def run(self, cancel: threading.Event, done: Callable[[], Stop | None], /, *, waiting: bool = False) -> Stop:
+        """Add states until `done` gives a reason, nothing is left, a limit is reached or `cancel` is set. `waiting`:
+        only lines of work that wait are continued, of whatever round, and none is begun."""
         ...
 
 

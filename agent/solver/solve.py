@@ -41,16 +41,18 @@ def solve(
     on_event: Callable[[Event], None] | None = None,
     known: Run | None = None,
     begin: MakeSearcher = Engine,
+    unfinished: bool = False,
 ) -> Result:
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
     rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
-    patch is verified in any case. `begin` makes the searcher; by default an engine.
+    patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: first, the lines of
+    work that wait to be continued come to their ends, although the run may be over.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
         sandboxes.SandboxError: the base state cannot be made.
     """
-    if run.ended is not None and run.over:
+    if run.ended is not None and run.over and not unfinished:
         return result_of(run, run.ended)
     session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
@@ -58,22 +60,25 @@ def solve(
     answers = CandidatePool(session, scorer)
     grower = begin(session, scorer)
     with salvaging(session, answers):
-        return _answer(session, grower, answers)
+        return _answer(session, grower, answers, unfinished)
 
 
 def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer:
-    """The scorer of the root state. If there is none, the run ends with the reason."""
+    """The scorer of the root state. A run that cannot get one ends with the reason, unless it has an answer already."""
+    run = session.run
     try:
         return root_state.measure(session, root_state.make(session, settings))
     except (RamifyError, SandboxError) as error:
-        if session.run.started is not None:
+        if run.started is not None and run.ended is None and len(run.tree) <= 1:
             refused(session, error)
         raise
 
 
-def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:
+def _answer(session: Session, grower: Searcher, answers: CandidatePool, unfinished: bool) -> Result:
     run, parts = session.run, session.components
     try:
+        if unfinished:
+            grower.run(session.cancel, lambda: None, waiting=True)
         if parts.waves:
             stop = Rounds(session, parts.waves, grower, answers).run()
         else:

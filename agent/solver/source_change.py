@@ -3,23 +3,19 @@ source change are one candidate."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from agent.measure.diffs import parse
+from agent.measure.diffs import parse, sections
 
 __all__ = ["source_change"]
-
-_FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 
 
 def source_change(patch: bytes, is_test: Callable[[str], bool]) -> bytes:
     """The sections of a git patch that are neither tests nor scratch files. A scratch file is a new file at the top of
     the repository that no other section names. The whole patch if it has no other sections: two patches that change
     nothing but tests are two candidates."""
-    sections = [section for section in _FILE.split(patch) if section.strip()]
-    sources = [section for section in sections if not is_test(_path(section))]
+    sources = [section for section in sections(patch) if not is_test(_path(section))]
     return b"".join(section for section in sources if not _is_scratch(section, sources)) or patch
 
 

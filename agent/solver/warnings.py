@@ -13,6 +13,7 @@ from agent.run.grade import Grade, grade
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node, NodeId
+from agent.solver.contrast import suspects
 from agent.solver.delegation.attempts import unmerged
 
 __all__ = ["manipulations", "refusal", "remarks"]
@@ -62,6 +63,8 @@ def _of_run(run: Run) -> Iterator[str]:
     flaky += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     if flaky:
         yield f"failed once and passed when run again with the same patch: {', '.join(dict.fromkeys(flaky))}"
+    for node, reason in suspects(run).items():
+        yield f"state {node} may only satisfy the tests, says a model that compared the answers: {reason}"
     if problem := (run.note(0, "spectrum") or {}).get("problem"):
         yield f"the failing tests could not be traced: {problem}"
     if count := sum(ABSTAINED in node.evaluation.parts for node in run.tree):

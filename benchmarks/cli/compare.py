@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "curve"]
 
-Unit_ = Annotated[str, typer.Option("--unit", metavar="measurements|nodes|seconds|cost_usd", help="The unit of cost.")]
+Unit_ = Annotated[
+    str,
+    typer.Option("--unit", metavar="measurements|nodes|model_calls|tokens|seconds|cost_usd", help="The unit of cost."),
+]
 
 
 def compare(

@@ -160,9 +160,9 @@ class _Endless:
     growth: Searcher
     error: Exception | None = None
 
-    def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
+    def run(self, cancel: threading.Event, done: Callable[[], Stop | None], *, waiting: bool = False) -> Stop:
         """Search until everything is played."""
-        del done
+        del done, waiting
         stop = self.growth.run(cancel, lambda: None)
         self.error = self.growth.error
         return stop

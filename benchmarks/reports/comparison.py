@@ -26,7 +26,7 @@ __all__ = [
     "spent",
 ]
 
-Unit = Literal["measurements", "nodes", "seconds", "cost_usd"]
+Unit = Literal["measurements", "nodes", "model_calls", "tokens", "seconds", "cost_usd"]
 """The unit of cost."""
 UNITS: tuple[Unit, ...] = get_args(Unit)
 DRAWS = 4_000

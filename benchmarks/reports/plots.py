@@ -15,6 +15,8 @@ __all__ = ["as_html", "as_picture"]
 
 _UNITS: dict[Unit, str] = {
     "measurements": "test runs an instance",
+    "model_calls": "model requests an instance",
+    "tokens": "tokens an instance",
     "nodes": "states an instance",
     "seconds": "seconds an instance",
     "cost_usd": "dollars an instance",

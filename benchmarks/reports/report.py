@@ -41,6 +41,7 @@ class Line:
     why: str
     """Why the instance is not resolved, if known."""
     tokens: int = 0
+    model_calls: int = 0
     flagged: int = 0
     """The number of states that the solver refused because they manipulate the tests."""
 
@@ -98,6 +99,7 @@ def _line(attempt: Attempt, verdict: Verdict | None) -> Line:
         stop=facts.get("stop", ""),
         why=attempt.error or ("" if verdict is None else verdict.reason),
         tokens=attempt.usage.tokens,
+        model_calls=attempt.usage.model_calls,
         flagged=facts.get("flagged", 0),
     )
 

@@ -123,6 +123,7 @@ def _of_run(page: str, directory: Path) -> dict[str, Any] | None:
                 stop=ended.stop.lower() if ended else "",
                 why="",
                 tokens=usage.tokens,
+                model_calls=usage.model_calls,
                 flagged=len(manipulations(run)),
             )
     except RamifyError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.budget import Usage
 from agent.counting import counted
 from agent.run.grade import Grade
+from agent.run.spending import Activity
 from sandboxes import Forked
 
 if TYPE_CHECKING:
@@ -51,11 +52,10 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "rollouts": result.rollouts,
         "rounds": result.rounds,
         "waves": [wave.to_json() for wave in result.waves],
-        "measurements": usage.measurements,
-        "model_calls": usage.model_calls,
-        "tokens": usage.tokens,
+        **_costs(usage),
         "tokens_cached": usage.tokens_cached,
-        "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
+        "spent": {activity: _costs(part) for activity, part in result.spent.items()},
+        "lines": [_costs(line) for line in result.lines],
         "seconds": round(result.seconds, 3),
         "baseline": dict(result.baseline),
         "final": dict(result.final),
@@ -70,6 +70,7 @@ def as_text(result: Result, patch_path: Path | None) -> str:
     lines = answer_lines(result)
     lines.append(f"search   {counted(result.nodes, 'state')} in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {counted(result.usage.measurements, 'test run')}" + cost(result.usage))
+    lines += [f"of which {parts}" for parts in [_activities(result.spent)] if parts]
     lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
@@ -93,6 +94,37 @@ def answer_lines(result: Result) -> list[str]:
         *(f"broken   {test}{reasons.get(test, '')}" for test in result.broken[:NAMED]),
         *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
     ]
+
+
+_WORDS: Mapping[Activity, str] = {
+    "propose": "to propose",
+    "judge": "to judge states",
+    "choose": "to choose",
+    "plan": "to plan",
+    "measure": "to measure",
+}
+
+
+def _activities(spent: Mapping[Activity, Usage]) -> str:
+    """What the model calls were for; empty if all had one purpose."""
+    asked = {activity: usage for activity, usage in spent.items() if usage.model_calls}
+    if len(asked) < 2:
+        return ""
+    parts = []
+    for activity, usage in asked.items():
+        runs = f" and {counted(usage.measurements, 'test run')}" if usage.measurements else ""
+        dollars = f" for {usage.cost_usd:.4f} dollars" if usage.cost_usd else ""
+        parts.append(f"{counted(usage.model_calls, 'call')}{runs} {_WORDS[activity]}{dollars}")
+    return ", ".join(parts)
+
+
+def _costs(usage: Usage) -> dict[str, Any]:
+    return {
+        "measurements": usage.measurements,
+        "model_calls": usage.model_calls,
+        "tokens": usage.tokens,
+        "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
+    }
 
 
 def forks(forked: Forked) -> str:

@@ -12,7 +12,7 @@ from agent.run.tree.evaluation import Evaluation
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.models import Ask
-    from agent.run.tree.tree import Node
+    from agent.run.tree.tree import Node, Tree
     from agent.task import Task
 
 __all__ = ["EvaluationInput", "Value"]
@@ -31,6 +31,12 @@ class EvaluationInput:
     ask: Ask | None = None
     """Asks a model; None if no model may be asked."""
     memo: Memo = field(default=lambda key, find: find())
+    state: str = ""
+    """The state's digest."""
+    tree: Tree | None = None
+    """The states found so far; None: a value sees no others."""
+    patch_of: Callable[[Node], bytes] = lambda node: b""
+    """As `patch`, for another state."""
     known: Evaluation | None = None
     """The state's evaluation from an earlier measurement, whose model opinions are reused."""
 

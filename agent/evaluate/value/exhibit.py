@@ -6,15 +6,29 @@ tail remain, with the number of omitted bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value import EvaluationInput
+from agent.measure import SuiteReport
 from agent.models import Message
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
+from agent.run.tree.node import Node
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
 
-__all__ = ["ASSESSMENT_BYTES", "assessment", "case_messages", "fenced", "issue_messages", "shown_issue", "speech"]
+__all__ = [
+    "ASSESSMENT_BYTES",
+    "assessment",
+    "case_messages",
+    "fenced",
+    "issue_messages",
+    "ranking_messages",
+    "shown_issue",
+    "speech",
+    "unmeasured_messages",
+]
 
 ISSUE_BYTES = 30_000
 PATCH_BYTES = 40_000
@@ -31,13 +45,26 @@ def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) ->
 
 def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
     """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
-    patch = fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
-    before, after = (
-        f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (case.path[0].report, case.report)
-    )
+    before, after = map(_counts, (case.path[0].report, case.report))
     details = fenced("tests", terminal_text(tests.notes), int(NOTES_BYTES * length)) if tests.notes else ""
-    candidate = render("judge_candidate", patch=patch, before=before, after=after, details=details)
+    candidate = render("judge_candidate", patch=_change(case, length), before=before, after=after, details=details)
     return _conversation(f"{shown_issue(case.task, length)}\n\n{candidate}", question)
+
+
+def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:
+    """A question about a candidate whose tests have not been run; `length` as in `issue_messages`."""
+    question = render("foresight", patch=_change(case, length), before=_counts(case.report))
+    return _conversation(shown_issue(case.task, length), question)
+
+
+def ranking_messages(case: EvaluationInput, others: Sequence[Node], names: str, length: float = 1.0) -> list[Message]:
+    """A question about a candidate and others that were made from the same state, all by their changes alone; the last
+    name is the candidate's. `length` as in `issue_messages`."""
+    patches = [*map(case.patch_of, others), case.patch()]
+    room = int(PATCH_BYTES * length) // len(patches)
+    shown = zip(names, patches, strict=True)
+    changes = [(name, fenced(f"change-{name}", printable(patch), room)) for name, patch in shown]
+    return _conversation(shown_issue(case.task, length), render("foresight_ranking", changes=changes))
 
 
 def fenced(name: str, text: str, limit: int) -> str:
@@ -62,6 +89,14 @@ def shown_issue(task: Task, length: float = 1.0) -> str:
     statement = issue_text(task.statement) or "(no text: the failing tests say what is wrong)"
     goals = [visible(test) for test in task.goal_tests]
     return render("judge_issue", issue=fenced("issue", statement, int(ISSUE_BYTES * length)), goal_tests=goals)
+
+
+def _change(case: EvaluationInput, length: float) -> str:
+    return fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
+
+
+def _counts(report: SuiteReport) -> str:
+    return f"{len(report.passes)} pass, {len(report.failures)} fail"
 
 
 def _conversation(shown: str, question: str) -> list[Message]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from agent.evaluate.value import EvaluationInput
+from agent.evaluate.value.archive import archived
 from agent.evaluate.value.exhibit import assessment, case_messages
 from agent.evaluate.value.weighing import VERDICTS, Opinion, hear, judged
 from agent.models import Model
@@ -25,12 +26,16 @@ class Judge:
 
     The number, with an assessment that later attempts see, is SWE-Search's value agent (arXiv 2410.20285); the choice
     to accept, refine or abort is that of CodeTree's critic (arXiv 2411.04329). The other number rates how interesting
-    it is to continue from the state, for `agent.search.go_explore`.
+    it is to continue from the state, for `agent.search.go_explore`. To `choose` is what Intelligent Go-Explore asks of
+    a model (arXiv 2405.15143).
     """
 
     model: Model
     max_mends: int = 2
     """Retries after unreadable answers; after that the judge abstains."""
+    choose: bool = False
+    """Whether the judge is also shown the states found so far, and chooses the one to return to, for
+    `agent.search.go_explore`."""
 
     def __post_init__(self) -> None:
         require_mends(self.max_mends)
@@ -45,8 +50,14 @@ class Judge:
         Raises:
             agent.models.conversing.Abstained: no answer could be read.
         """
-        question = partial(case_messages, case, tests, render("judge_question"))
-        return hear(case, self.model, question, lambda text: read_verdict(text, "A reviewer"), self.max_mends)
+        archive = archived(case) if self.choose and case.tree is not None else None
+        question = partial(case_messages, case, tests, render("judge_question", archive=archive and archive.shown))
+
+        def read(text: str) -> Opinion:
+            opinion = read_verdict(text, "A reviewer")
+            return opinion if archive is None else replace(opinion, return_to=archive.read_choice(text))
+
+        return hear(case, self.model, question, read, self.max_mends)
 
 
 def read_verdict(text: str, who: str) -> Opinion:

@@ -46,6 +46,8 @@ class Opinion:
     verdict: Verdict | None = None
     interest: float | None = None
     """In [0, 1]: how much can be learned by continuing from the state, whatever its worth."""
+    return_to: str = ""
+    """The digest of the state to go on from; empty: the critic chose none."""
 
 
 Critic = Callable[[EvaluationInput, Evaluation], Opinion]
@@ -86,14 +88,18 @@ def judged(
         return tests
     if case.known is not None:
         parts, text = _earlier_parts(case, case.known, tests), case.known.opinion
+        return_to = case.known.return_to
     elif case.ask is not None and case.patch():
-        parts, text = _hear(case, tests, critics)
+        opinions = _hear(case, tests, critics)
+        parts, text = _parts(case, tests, opinions, len(critics)), "\n".join(each.text for each in opinions.values())
+        return_to = next((each.return_to for each in opinions.values() if each.return_to), "")
     else:
         return tests
     worths = {name: parts[name] for name in critics if name in parts}
     value = lifted(tests, len(case.task.goal_tests), _mean(tests, worths, weights or {})) if worths else tests.value
     notes = "\n".join(filter(None, (tests.notes, text)))
-    return replace(tests, value=value, parts={**parts, **tests.parts, "tests": tests.value}, notes=notes, opinion=text)
+    parts = {**parts, **tests.parts, "tests": tests.value}
+    return replace(tests, value=value, parts=parts, notes=notes, opinion=text, return_to=return_to)
 
 
 def lifted(tests: Evaluation, goals: int, worth: float) -> float:
@@ -109,20 +115,25 @@ def _mean(tests: Evaluation, worths: Mapping[str, float], weights: Mapping[str, 
     return sum(weight * worth for weight, worth in terms) / sum(weight for weight, _ in terms)
 
 
-def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic]) -> tuple[dict[str, float], str]:
-    """The critics' opinions, as parts of an evaluation and in words."""
+def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic]) -> dict[str, Opinion]:
+    """The opinions of the critics that have one."""
     opinions: dict[str, Opinion] = {}
     for name, critic in critics.items():
         try:
             opinions[name] = critic(case, tests)
         except Abstained as why:
             log.warning("a state is evaluated without an opinion from %s: %s", name, why)
+    return opinions
+
+
+def _parts(case: EvaluationInput, tests: Evaluation, opinions: Mapping[str, Opinion], critics: int) -> dict[str, float]:
+    """The opinions as parts of an evaluation, for which so many critics were asked."""
     parts = {name: opinion.worth for name, opinion in opinions.items()} | _verdict(case, tests, opinions.values())
     if interests := [opinion.interest for opinion in opinions.values() if opinion.interest is not None]:
         parts["interest"] = fmean(interests)
-    if len(opinions) < len(critics):
-        parts[ABSTAINED] = float(len(critics) - len(opinions))
-    return parts, "\n".join(opinion.text for opinion in opinions.values())
+    if len(opinions) < critics:
+        parts[ABSTAINED] = float(critics - len(opinions))
+    return parts
 
 
 def _verdict(case: EvaluationInput, tests: Evaluation, opinions: Collection[Opinion]) -> dict[str, float]:

@@ -17,11 +17,13 @@ from agent.learning.export.scrubbing import scrubbed
 from agent.run.action_log import task_of
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
+from agent.solver.contrast import suspects
 from agent.solver.warnings import manipulations
 
 __all__ = ["TAMPERED", "Hygiene", "flagged"]
 
 TAMPERED = "it comes from a rollout that tampers with the tests"
+SUSPECTED = "a model that compared the answers holds it for one that only satisfies the tests"
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Hygiene:
     def _checked(self, run: Run, row: Row) -> Row | str:
         if not flagged(run).isdisjoint(row["provenance"]["nodes"]):
             return TAMPERED
+        if not suspects(run).keys().isdisjoint(row["provenance"]["nodes"]):
+            return SUSPECTED
         clean, changed = scrubbed(row)
         task = task_of(run)
         work = f"{task.statement}\n{written(run, row['provenance']['nodes'])}"

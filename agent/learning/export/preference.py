@@ -19,7 +19,7 @@ from agent.run.tree.node import Node, NodeId
 
 __all__ = ["Preference"]
 
-CRITICS = ("judge", "debate", "checklist")
+CRITICS = ("judge", "debate", "checklist", "expected")
 """Parts of an evaluation that come from a model."""
 
 

@@ -22,6 +22,7 @@ from agent.learning.export.retro import Retro
 from agent.learning.export.revision import Revision
 from agent.learning.export.sft import Sft
 from agent.learning.export.trajectories import Trajectories
+from agent.learning.export.traversal import Traversal
 from agent.run.run import Run
 
 __all__ = ["FORMATS", "Format", "construct", "make", "options_of"]
@@ -52,6 +53,7 @@ FORMATS = {
     "prm": Format(Prm, "each step with the mean outcome of the leaves below it, and their number"),
     "grpo-tree": Format(GrpoTree, "each step with fork-, trajectory-, tree- and state-relative advantages"),
     "revision": Format(Revision, "a wrong path with the loss off, a reflection that undoes it, the right path"),
+    "traversal": Format(Traversal, "whole searches: each visited state in order, and the ways back in between"),
     "lookahead": Format(Lookahead, "at a decision, the outcome of each explored branch, then the choice of the best"),
     "critique": Format(Critique, "whole attempts, each judged by whether it solved the task"),
     "plan": Format(Plan, "plans in words that led to solved states or better rounds"),

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from shlex import quote
 
-from agent.actions import Action, Edit, Observation, Shell, Write
-from agent.actions.excerpt import excerpt
+from agent.actions import Action
 from agent.learning.export import Row, refused
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.sft import winners
-from agent.learning.export.turns import MERGE, Turn, Turns, as_template
+from agent.learning.export.turns import MERGE, Turn, Turns
+from agent.learning.export.undoing import before_the_end, carried_out, notes_of, undone
 from agent.learning.export.weaving import silent
 from agent.models import Message
 from agent.policy.chat.dialects import NATIVE, TEXT, ToolDialect
@@ -28,10 +27,6 @@ from agent.run.run import Run
 from agent.run.tree.node import Node
 
 __all__ = ["Revision"]
-
-NOTES_BYTES = 400
-CHANGES = (Edit, Write, Shell)
-"""Actions that may change a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +75,8 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
         return refused("no step of the worse way was a step back")
     if not all(node.steps for node in wrong):
         return refused(MERGE)
-    mistaken = _before_the_end([turn for node in wrong for turn in turns.of(node.id)])
-    undoing = _undone(mistaken)
+    mistaken = before_the_end([turn for node in wrong for turn in turns.of(node.id)])
+    undoing = undone(mistaken) or "the worse way changed nothing"
     if isinstance(undoing, str):
         return refused(undoing)
     right = [turn for node in run.tree.path(good.id)[run.tree.depth(fork.id) + 1 :] for turn in turns.of(node.id)]
@@ -106,57 +101,8 @@ def _up_to_the_first_error(path: Sequence[Node], *, goals: bool) -> Sequence[Nod
     return None
 
 
-def _before_the_end(mistaken: list[Turn]) -> list[Turn]:
-    """The turns without a last one that only submits: nothing follows an accepted `submit`."""
-    if mistaken[-1].step.submission and not any(isinstance(a, CHANGES) for a in mistaken[-1].step.actions):
-        return mistaken[:-1]
-    return mistaken
-
-
-def _undone(mistaken: Sequence[Turn]) -> tuple[Action, ...] | str:
-    """The actions that undo the changes of some turns, the last one first; or why there are none."""
-    undoing: list[Action] = []
-    for turn in mistaken:
-        if turn.step.submission:
-            return "the worse way ends with a change and a submit in one answer"
-        if len(turn.step.actions) != len(turn.step.observations):
-            return "not all actions of the worse way were carried out"
-        for action, seen in zip(turn.step.actions, turn.step.observations, strict=True):
-            undo = _undo(action, seen)
-            if isinstance(undo, str):
-                return undo
-            undoing += [undo] if undo else []
-    return tuple(reversed(undoing)) or "the worse way changed nothing"
-
-
-def _undo(action: Action, seen: Observation) -> Action | str | None:
-    """What takes an action back; None: it changed nothing; a text: why nothing is known that does."""
-    match action:
-        case Shell() if not (seen.refused or seen.unchanged):
-            return "the worse way ran a shell command that changed files"
-        case Edit() | Write() if not seen.ok:
-            return None
-        case Edit() | Write() if seen.text.startswith("Created "):
-            return Shell(f"rm {quote(action.path)}")
-        case Edit() | Write() if seen.undo:
-            return seen.undo
-        case Edit() if action.old and action.new and not (action.replace_all or action.more):
-            return action.inverse
-        case Edit() | Write():
-            return "the run does not know how to undo a change of the worse way"
-        case _:
-            return None
-
-
 def _reflection(wrong: Node, undoing: tuple[Action, ...], form: ToolDialect) -> Iterator[Message]:
-    notes = excerpt(wrong.evaluation.notes.partition("\n")[0], NOTES_BYTES)[0].strip()
-    answer = form.render_turn("undo", render("export_reflection", notes=notes).strip(), undoing)
-    results = form.results(answer, undoing, list(map(_result, undoing)))
-    yield from as_template([answer, *results])
-
-
-def _result(undoing: Action) -> str:
-    return f"Edited {undoing.path}." if isinstance(undoing, Edit) else "exit code: 0\n(no output)"
+    yield from carried_out("undo", render("export_reflection", notes=notes_of(wrong)).strip(), undoing, form)
 
 
 def _said(right: Sequence[Turn]) -> Iterator[Message]:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
+from agent.budget import Budget
 from agent.engine.components import Recall
+from agent.engine.model_calls import ModelGateway
+from agent.engine.recorder import Recorder
 from agent.errors import MemoryUnusable
 from agent.learning.memory import Memory
 from agent.learning.memory.admission import Unverified
 from agent.learning.memory.distilling import Distiller
 from agent.learning.memory.recall import Lookup, Replayed
-from agent.models import Ask
+from agent.learning.memory.reflecting import Reflector
+from agent.models import Ask, Model
 from agent.run.run import Run
 from agent.settings import MemorySettings, ModelSettings
 
-__all__ = ["distiller", "recall", "remember"]
+__all__ = ["distiller", "recall", "reflect", "remember"]
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +37,15 @@ def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
         return Replayed(known)
     memory = _memory(settings)
     return None if memory is None else Lookup(memory, settings.demos, settings.insights, settings.tokens)
+
+
+def reflect(settings: MemorySettings, run: Run, model: Model, budget: Budget) -> None:
+    """Have a model reflect on the surprises of a run that has ended, if there is a memory to keep that in."""
+    if settings.path is None or not settings.enabled:
+        return
+    record = Recorder(run, budget)
+    ask = partial(ModelGateway(record).at, purpose="reflection")
+    Reflector(model, ask, record)(run)
 
 
 def remember(settings: MemorySettings, run: Run, known: Run | None) -> None:

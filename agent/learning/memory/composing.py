@@ -66,7 +66,7 @@ def _shown(item: Item, room_bytes: float) -> Mapping[str, object]:
             return {"id": item.id, "text": item.text, "runs": len(item.sources)}
         case Reflection():
             values = {"predicted": f"{item.predicted:.2f}", "measured": f"{item.measured:.2f}"}
-            return {"id": item.id, "done": item.done, "said": item.said, **values}
+            return {"id": item.id, "done": item.done, "said": item.said, "lesson": item.lesson, **values}
         case Experience():
             return {"id": item.id, "error": item.error, "done": item.done, "change": item.change}
         case _:

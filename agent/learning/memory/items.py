@@ -105,12 +105,14 @@ class Reflection:
     said: str
     """What the tests or a judge said about it."""
     issue: str
+    lesson: str = ""
+    """What a model learned from the difference; empty where none was asked."""
     kind: Literal["reflection"] = "reflection"
 
     @property
     def searched(self) -> str:
         """As `Episode.searched`."""
-        return "\n".join((self.issue, self.done, self.said))
+        return "\n".join((self.issue, self.done, self.said, self.lesson))
 
 
 @dataclass(frozen=True, slots=True)

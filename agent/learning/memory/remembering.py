@@ -16,15 +16,20 @@ from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.tree import Node, Step, Tree
 from agent.untrusted import one_line, terminal_text, visible
 
-__all__ = ["episode", "experiences", "recollections", "reflections"]
+__all__ = ["LESSON", "done_in", "episode", "experiences", "recollections", "reflections"]
 
 PATCH_BYTES = 6_000
 CHANGE_BYTES = 1_000
 SAID_BYTES = 600
 FAILURES = 5
 TRIED = 6
-LEAST_SURPRISE = 0.2
-"""The least difference between predicted and measured value that makes a reflection."""
+LESSON = "reflection"
+"""The key of a node's note with what a model learned from its value (`agent.learning.memory.reflecting`)."""
+SURPRISE_SHARE = 0.3
+"""The difference between predicted and measured value that makes a reflection, as a share of the range of the values
+of unsolved states: by tests alone they may lie within a tenth, with a judge they spread further."""
+LEAST_SURPRISE = 0.02
+"""The least such difference."""
 REFLECTIONS = 3
 """The most reflections of one run: its largest surprises."""
 LEAST_GAIN = 0.05
@@ -64,10 +69,16 @@ def reflections(run: Run, source: Source) -> list[Reflection]:
     """The states whose measured value was furthest from the predicted one, as R-MCTS (arXiv 2410.02052) reflects on.
     A solved state that is better than its measured parent is no surprise."""
     choices = {event.node.id: event.choice for event in run.journal.events() if isinstance(event, Added)}
-    states = [_reflection(run.tree, node, choices.get(node.id), source) for node in run.tree if node.parents]
-    states = [state for state in states if abs(state.predicted - state.measured) >= LEAST_SURPRISE]
+    states = [_reflection(run, node, choices.get(node.id), source) for node in run.tree if node.parents]
+    least = _least_surprise(run.tree)
+    states = [state for state in states if abs(state.predicted - state.measured) >= least]
     states = [state for state in states if state.measured < 1.0 or state.basis != "measured"]
     return sorted(states, key=lambda state: (-abs(state.predicted - state.measured), state.node))[:REFLECTIONS]
+
+
+def _least_surprise(tree: Tree) -> float:
+    values = [node.value for node in tree if not node.evaluation.solved]
+    return max(LEAST_SURPRISE, SURPRISE_SHARE * (max(values, default=0.0) - min(values, default=0.0)))
 
 
 def experiences(run: Run, source: Source) -> list[Experience]:
@@ -91,12 +102,12 @@ def _experiences(tree: Tree, node: Node, source: Source) -> Iterator[Experience]
     for error in dict.fromkeys(fixed):
         cluster = cluster_of(error)
         name = name_of("experience", source.id, node.id, cluster)
-        done, change = one_line(node.label), _edits(node.steps)
+        done, change = one_line(node.label), done_in(node.steps)
         yield Experience(name, (source.id,), cluster, shape_of(error), node.id, done, change, round(gain, 6))
 
 
-def _reflection(tree: Tree, node: Node, choice: Choice | None, source: Source) -> Reflection:
-    predicted, basis = _predicted(tree[node.parents[0]], choice)
+def _reflection(run: Run, node: Node, choice: Choice | None, source: Source) -> Reflection:
+    predicted, basis = _predicted(run.tree[node.parents[0]], choice)
     return Reflection(
         id=name_of("reflection", source.id, node.id),
         sources=(source.id,),
@@ -107,6 +118,7 @@ def _reflection(tree: Tree, node: Node, choice: Choice | None, source: Source) -
         done=one_line(node.label),
         said=_note(node.evaluation.notes, SAID_BYTES),
         issue=source.issue.statement,
+        lesson=run.note(node.id, LESSON) or "",
     )
 
 
@@ -140,7 +152,7 @@ def _note(text: str, most_bytes: int) -> str:
     return excerpt(visible(terminal_text(text)), most_bytes)[0]
 
 
-def _edits(steps: Sequence[Step]) -> str:
+def done_in(steps: Sequence[Step]) -> str:
     """The edits and writes of some turns in the form of a diff."""
     edits = [action for step in steps for action in step.actions if isinstance(action, (Edit, Write))]
     return visible(excerpt("\n".join(line for edit in edits for line in _lines(edit)), CHANGE_BYTES)[0])

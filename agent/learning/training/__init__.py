@@ -26,14 +26,25 @@ __all__ = ["METHODS", "Data", "Method", "Plan", "TrainingFailed", "Wanted", "pla
 
 Method = Literal["sft", "dpo", "kto", "reward", "grpo"]
 METHODS: Mapping[Method, tuple[str, ...]] = {
-    "sft": ("sft", "sft-masked", "retro", "revision", "lookahead", "critique", "plan", "trajectories", "edit"),
+    "sft": (
+        "sft",
+        "sft-masked",
+        "retro",
+        "revision",
+        "traversal",
+        "lookahead",
+        "critique",
+        "plan",
+        "trajectories",
+        "edit",
+    ),
     "dpo": ("preference", "edit-preference"),
     "kto": ("kto", "edit-kto"),
     "reward": ("preference", "line-preference", "edit-preference"),
     "grpo": ("grpo-tree",),
 }
 """The `ramify export` formats that each method accepts."""
-WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "trajectories")
+WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "traversal", "trajectories")
 """Formats with `messages` rows. Every assistant message is trained on, except those with `"train": false`."""
 EDITS = {"edit", "edit-preference", "edit-kto"}
 """Formats for the compact policy, which can be trained from scratch."""

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from agent.actions import RunTests, Submit
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt
 from agent.measure import SuiteReport
+from agent.measure.regressions import regressions
 from agent.models import Message
 from agent.policy import Position, Tried
 from agent.policy.chat.conventions import Convention, cut
 from agent.policy.chat.variation import ANGLES, Variation
 from agent.prompts import digest, names, render
-from agent.run.tree.choice import REPAIR
+from agent.run.grade import declared
+from agent.run.tree.choice import REPAIR, REPRODUCTION
 from agent.run.tree.tree import Node
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
@@ -147,11 +149,11 @@ def situation(
     seen = any(isinstance(action, (RunTests, Submit)) for action in actions) and not position.node.submitted
     measured = _outcome(position.node) if len(position.path) > 1 and not carry_out and not seen else ""
     opinions = opinion(position) if seen else []
-    wrong = [attempt for attempt in position.tried if shown_wrong(attempt, position.task)]
+    wrong = [attempt for attempt in position.tried if shown_wrong(attempt, position.task, position.path[0].report)]
     tried = [_account(attempt) for attempt in wrong[-ATTEMPTS:]]
     hint = visible(position.hint)
     angle = render("chat_variation", **asdict(variation)) if variation else ""
-    begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan)))
+    begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan, _first_a_test(position))))
     if not (carry_out or measured or tried or hint or begin):
         return opinions
     message = _user(
@@ -166,6 +168,12 @@ def situation(
         reflect=reflect and bool(measured),
     )
     return [*opinions, message]
+
+
+def _first_a_test(position: Position) -> str:
+    """What a line of work is told that begins with a test; empty where goal tests show the issue already."""
+    wanted = position.kind == REPRODUCTION and not position.task.goal_tests
+    return render("chat_reproduce").strip() if wanted else ""
 
 
 def opinion(position: Position) -> list[Message]:
@@ -187,12 +195,15 @@ def wanted_strategy(position: Position) -> list[Message]:
     return [_user("chat_strategy", proposed=proposed, hint=visible(position.hint))]
 
 
-def shown_wrong(tried: Tried, task: Task) -> bool:
-    """Whether tests show that an earlier attempt is wrong: a known goal still fails, or it broke something."""
-    if tried.node is None or tried.node.evaluation.solved:
+def shown_wrong(tried: Tried, task: Task, base: SuiteReport) -> bool:
+    """Whether tests show that an earlier attempt is wrong: a known goal still fails, or it broke a test and does not
+    declare that it contradicts the issue."""
+    node = tried.node
+    if node is None or node.evaluation.solved:
         return False
-    evaluation = tried.node.evaluation
-    return bool(task.goal_tests) or evaluation.harm > 0 or evaluation.tampered or tried.node.refused
+    broken = regressions(base, node.report) if node.evaluation.harm else ()
+    undeclared = len(declared(node.submission, broken)) < len(broken)
+    return bool(task.goal_tests) or undeclared or node.evaluation.tampered or node.refused
 
 
 def turns_left(left: int) -> list[Message]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from agent.run.tree.tree import Act, NodeId
 
-__all__ = ["REPAIR", "Choice", "Reason"]
+__all__ = ["REPAIR", "REPRODUCTION", "Choice", "Reason"]
 
 REPAIR = "repair"
 """The kind of child that takes another way from where an earlier rollout went wrong (`agent.solver.refine.local`)."""
+REPRODUCTION = "reproduction"
+"""The kind of line of work that begins with a test that shows the issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Choice:
     other: NodeId | None = None
     """The branch that a `fuse` brings in; the child has a reference edge from it."""
     kind: str = ""
-    """The kind of child that is wanted (`strategy`, `solution`, `debug`, `repair`); empty where there is only one."""
+    """The kind of child that is wanted (`strategy`, `solution`, `debug`, `repair`, `reproduction`); empty where there
+    is only one."""
     hint: str = ""
     """What a person wants to be tried, or, for a `repair`, what went wrong before; the policy is shown it."""
     order: int | None = None

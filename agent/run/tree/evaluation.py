@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 __all__ = ["MANIPULATION", "Evaluation"]
 
@@ -27,6 +27,9 @@ class Evaluation:
     """What models say of the state; it is in `notes` as well."""
     reproduced_by: tuple[str, ...] = ()
     """Tests that the state adds, which fail without its change and pass with it."""
+    return_to: str = ""
+    """The digest of the state to go on from, as a model chose it that saw all states found until then; empty: no model
+    chose."""
 
     @property
     def by_tests(self) -> float:
@@ -49,6 +52,20 @@ class Evaluation:
         return self.parts.get("interest", 0.0)
 
     @property
+    def dull(self) -> bool:
+        """Whether the model that chooses states to return to finds nothing of interest in this one."""
+        return bool(self.return_to) and not self.interest
+
+    @property
+    def expected(self) -> float | None:
+        """What a model expected of the state before its tests ran, in [0, 1]; None: nobody was asked."""
+        return self.parts.get("expected")
+
+    def foreseen(self, expected: float | None) -> Evaluation:
+        """The same, with what was expected of the state."""
+        return self if expected is None else replace(self, parts={**self.parts, "expected": expected})
+
+    @property
     def accepted(self) -> bool:
         """Whether a critic wants nothing better, and no test speaks against it."""
         return self.parts.get("accept", 0.0) >= 0.5
@@ -62,6 +79,11 @@ class Evaluation:
     def reproduces(self) -> bool:
         """Whether a test that the state adds reproduces the issue."""
         return self.parts.get("reproduction", 0.0) > 0
+
+    @property
+    def shows_the_issue(self) -> bool:
+        """Whether the state adds a test that shows the issue, and changes nothing else."""
+        return self.parts.get("shows", 0.0) > 0
 
     @property
     def tampered(self) -> bool:

@@ -52,7 +52,8 @@ class Node:
     report: SuiteReport
     evaluation: Evaluation
     prior: float = 1.0
-    """In [0, 1]: how likely the policy thought this child to be right, before it was measured."""
+    """In [0, 1]: how likely the policy, or a model with foresight, thought this child to be right, before it was
+    measured."""
     policy_id: str = ""
     terminal: bool = False
     """Never expanded: it is solved, or its line of work has ended here."""
@@ -61,7 +62,8 @@ class Node:
     label: str = ""
     """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
     kind: str = ""
-    """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `fuse`); empty for a plain edit."""
+    """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `reproduction`, `fuse`); empty for a plain
+    edit."""
     line_end: str = ""
     """Why the line of work ended here; empty where it continues, or where the policy proposes single edits."""
 

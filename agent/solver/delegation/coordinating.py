@@ -47,8 +47,10 @@ class Delegation:
         self.error: Exception | None = None
         """What ended the search when the stop is FAILED, or why the last part was not merged."""
 
-    def run(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop:
-        """Search and merge parts until all are merged or have failed, a limit is reached or `cancel` is set."""
+    def run(self, cancel: Cancel, done: Callable[[], Stop | None], *, waiting: bool = False) -> Stop:
+        """Search and merge parts until all are merged or have failed, a limit is reached or `cancel` is set. No line of
+        work is `waiting` in this run: those of the parts have runs of their own."""
+        del waiting
         self._stop = None
         try:
             plan = self._plan

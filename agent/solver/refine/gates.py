@@ -2,7 +2,8 @@
 
 Easy tasks are left to the vote, and hard ones are refined as long as the best patch gets better: the rules of MAgICoRe
 and ToolACE-R, applied to facts where there are any. Where no goal is known, a patch that was submitted and breaks
-nothing counts as one that solves the task. Votes say how hard a task is only among patches that all solve it. A round
+nothing counts as one that solves the task. Among patches that all solve it, the task is hard if the best fails a test
+that another brings, or if the votes have not chosen one. A round
 that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own choice.
 """
 
@@ -49,7 +50,7 @@ def needed(ranking: Ranking, number: int, first: NodeId, *, gate: bool = True, u
         return Decision(False, f"round {number} found no better patch than earlier rounds, and fixed no other test")
     if not solved:
         return Decision(True, "hard: no patch solves the task")
-    return _among(solved, ranking.confidence())
+    return _among(solved, ranking)
 
 
 def _better(new: Sequence[Entrant], earlier: Sequence[Entrant]) -> bool:
@@ -64,12 +65,16 @@ def _fixed(entrants: Sequence[Entrant]) -> set[str]:
     return {test for entrant in entrants for test in entrant.candidate.summary.tests_passed}
 
 
-def _among(solved: list[Entrant], confidence: float | None) -> Decision:
+def _among(solved: list[Entrant], ranking: Ranking) -> Decision:
     if len(solved) == 1:
         rollouts = solved[0].rollouts
         agree = f"{rollouts} rollouts agree on the one patch" if rollouts > 1 else "one patch"
         return Decision(False, f"easy: {agree} that solves the task")
-    if confidence is None:
+    if (passed := ranking.checked.get(solved[0].node, 1.0)) < 1:
+        return Decision(
+            True, f"hard: the best patch fails {1 - passed:.0%} of the tests that other patches bring and pass"
+        )
+    if (confidence := ranking.confidence()) is None:
         return Decision(False, f"easy: {len(solved)} patches solve the task, and no judge is asked which is the best")
     votes = f"{len(solved)} patches solve the task, and the votes"
     if confidence >= CLEAR:

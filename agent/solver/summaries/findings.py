@@ -71,7 +71,9 @@ def _sentence(transition: Transition) -> str:
     changes = [f"fixes {listed(transition.surely_mended)}"] if transition.surely_mended else []
     changes += [f"breaks {listed(transition.surely_broken)}"] if transition.surely_broken else []
     if own := transition.node.evaluation.reproduced_by:
-        changes.append(f"makes its own {listed(own)} pass, which fails on the unchanged code")
+        changes.append(f"passes its own tests, which fail on the unchanged code: {listed(own)}")
+    if transition.node.evaluation.shows_the_issue:
+        changes.append("adds tests that show the issue")
     nothing = "changes no test that was run" if transition.none else "is measured"
     return f"{name} {' and '.join(changes) or nothing}{_run_again(transition)}"
 
@@ -89,8 +91,8 @@ def _run_again(transition: Transition) -> str:
 def _of_places(record: Record) -> Iterator[str]:
     """Risks of changed tests, and of changes that no test covers."""
     tests = [file.path for file in record.patch if record.protection.is_test(file.path)]
-    if tests:
-        yield f"it changes tests or what lies among them: {listed(tests)}"
+    if changed := [file.path for file in record.patch if file.path in tests and not file.new]:
+        yield f"it changes tests or what lies among them: {listed(changed)}"
     spectrum = record.spectrum
     if spectrum is None or spectrum.problem or not spectrum.executed:
         return

@@ -1,4 +1,4 @@
-"""Wording: how tests, nodes and commands are named in a summary, exactly as the journal has them."""
+"""Wording: how tests, states and commands are named in a summary, exactly as the journal has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def named(node: Node) -> str:
-    """A node's number and label."""
+    """A state's number and label."""
     return f"state {node.id} ({node.label})" if node.label else f"state {node.id}"
 
 

@@ -12,6 +12,7 @@ from string import ascii_uppercase
 
 from agent.actions.excerpt import printable
 from agent.evaluate.value.exhibit import fenced, shown_issue
+from agent.measure.diffs import sections
 from agent.models import Message
 from agent.models.conversing import Unreadable, last_object, line
 from agent.policy.chat.priors import accounts
@@ -55,9 +56,9 @@ def group_messages(
             "tournament_attempt",
             letter=letter,
             account=fenced(f"account-{letter}", account, ACCOUNTS_BYTES),
-            patch=fenced(f"change-{letter}", printable(candidate.patch), room),
+            patch=fenced(f"change-{letter}", printable(patch), room),
         )
-        for letter, account, candidate in zip(letters(group), summaries, group, strict=True)
+        for letter, account, patch in zip(letters(group), summaries, _patches(group), strict=True)
     ]
     return [
         {"role": "system", "content": render("tournament_system")},
@@ -66,6 +67,20 @@ def group_messages(
             "content": "\n\n".join((shown_issue(task, length), *attempts, *_tests(group, matrix), question)),
         },
     ]
+
+
+def _patches(group: Sequence[Candidate]) -> Iterator[bytes]:
+    """The patch of each candidate: what it changes of the sources first. What an earlier one does to a file in the same
+    way is not repeated."""
+    shown = dict[bytes, str]()
+    for letter, candidate in zip(letters(group), group, strict=True):
+        parts = sorted(sections(candidate.patch), key=lambda part: part not in candidate.source)
+        yield b"".join(
+            part if part not in shown else part.split(b"\n")[0] + b"\n[... as in attempt %s]\n" % shown[part].encode()
+            for part in parts
+        )
+        for part in parts:
+            shown.setdefault(part, letter)
 
 
 def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
@@ -81,8 +96,8 @@ def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
 
 def _author(row: Row, group: Sequence[Candidate]) -> str:
     """Whose tests they are, for a judge of the group."""
-    name = next((name for name, each in zip(letters(group), group, strict=True) if each.node in row.kin), None)
-    return f"by {name}" if name else "by another attempt"
+    names = [name for name, each in zip(letters(group), group, strict=True) if each.node in row.kin]
+    return f"by {' and '.join(names)}" if names else "by another attempt"
 
 
 def _ends(row: Row, path: str, group: Sequence[Candidate]) -> str:

@@ -31,6 +31,8 @@ GROUP = 2
 VOTES = 8
 LEAST_VOTES = 2
 """Votes on a group that are held however few requests are left: each of two candidates is seen first once."""
+LARGEST = 5
+"""Candidates in one group, where few requests are left."""
 CrossTest = Callable[[Sequence[Candidate], Sequence[NodeId]], Matrix]
 """Runs the tests of each of these candidates in these nodes (`agent.solver.cross_testing.CrossCheck.matrix`)."""
 
@@ -89,9 +91,9 @@ def rank(
     several candidates have the best facts, without a judge three or more: when only one of two passes a test, the test
     may be wrong. The judge is shown the results. A group is voted on at most `votes` times;
     `requests` is the number of requests that all votes together should take (None: any number), which is exceeded
-    where a group would have fewer than `LEAST_VOTES`. `known` ballots of this round and judge are not asked for again;
-    each new ballot is passed to `record` before the next is asked for. `workers`: how many votes on a group are asked
-    for at the same time.
+    where a group would have fewer than `LEAST_VOTES`; before that, groups are made larger. `known` ballots of this
+    round and judge are not asked for again; each new ballot is passed to `record` before the next is asked for.
+    `workers`: how many votes on a group are asked for at the same time.
 
     Raises:
         ValueError: `group` is below 2, or `votes` below 1.
@@ -109,10 +111,24 @@ def rank(
     before = tuple(known)
     if judge is None:
         return _ranking(equals, others, (), before, merits, None)
-    votes = _affordable(votes, requests, comparisons(len(equals), group) * judge.requests(min(group, len(equals))))
+    group = _group(group, len(equals), requests, judge)
+    votes = _affordable(votes, requests, _requests(group, len(equals), judge))
     booth = Booth(task, judge, matrix, votes, round, before, record, workers)
     bracket = _play(equals, group, booth, merits)
     return _ranking(equals, others, bracket, before, merits, booth.error)
+
+
+def _requests(group: int, entrants: int, judge: Judge) -> int:
+    """How many requests one vote on all groups of this size takes."""
+    return comparisons(entrants, group) * judge.requests(min(group, entrants))
+
+
+def _group(least: int, entrants: int, requests: int | None, judge: Judge) -> int:
+    """The size of groups: larger ones than asked for where the requests are not enough for the fewest votes on all
+    groups; at most `LARGEST`."""
+    sizes = range(least, max(least, min(LARGEST, entrants)) + 1)
+    enough = (size for size in sizes if requests is None or _requests(size, entrants, judge) * LEAST_VOTES <= requests)
+    return next(enough, sizes[-1])
 
 
 def _affordable(votes: int, requests: int | None, each: int) -> int:

@@ -1,0 +1,89 @@
+"""Foresight: what a model expects of a change before its tests are run, by a score or beside its siblings."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from string import ascii_uppercase
+
+from agent.evaluate.value import EvaluationInput
+from agent.evaluate.value.exhibit import ranking_messages, unmeasured_messages
+from agent.evaluate.value.weighing import hear
+from agent.models import Model
+from agent.models.conversing import RETRIES, Abstained, Unreadable, last_object
+
+__all__ = ["Foresight", "Ranking"]
+
+log = logging.getLogger(__name__)
+
+FULL = 100
+"""The best score."""
+MOST = 7
+"""Siblings that a state is ranked among, the newest."""
+UNRANKED = 0.5
+"""What is expected of a state without siblings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """One request per state, before it is measured. The answer is the state's prior, which `search.prior_visits` fades
+    into what is measured: the value model of I-MCTS (arXiv 2502.14693), whose scores are from 0 to 100."""
+
+    model: Model
+
+    def expected(self, case: EvaluationInput) -> float | None:
+        """In [0, 1]: the worth that the model expects of a state; None: it has no opinion. The report of the case is
+        that of the state's parent.
+
+        Raises:
+            agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
+        """
+        try:
+            return hear(case, self.model, partial(unmeasured_messages, case), _read_score, RETRIES)
+        except Abstained as why:
+            log.warning("nothing is expected of a state: %s", why)
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One request per state that is not the first to be made from its parent, before it is measured: it is ranked among
+    its siblings, as Agent Q's critic ranks the actions that were proposed (arXiv 2408.07199). A sibling keeps the place
+    that it had among those before it."""
+
+    model: Model
+
+    def expected(self, case: EvaluationInput) -> float | None:
+        """In [0, 1]: 1 for the best of its siblings, 0 for the last, and a half where there is no other; None: the
+        model has no opinion.
+
+        Raises:
+            agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
+        """
+        siblings = case.tree.children(case.path[-1].id) if case.tree is not None else []
+        others = [sibling for sibling in siblings if sibling.state_hash != case.state][-MOST:]
+        if not others:
+            return UNRANKED
+        names = ascii_uppercase[: len(others) + 1]
+        try:
+            question = partial(ranking_messages, case, others, names)
+            ranking = hear(case, self.model, question, partial(_read_ranking, names), RETRIES)
+        except Abstained as why:
+            log.warning("a state is not ranked: %s", why)
+            return None
+        return 1.0 - ranking.index(names[-1]) / len(others)
+
+
+def _read_ranking(names: str, text: str) -> list[str]:
+    ranking = last_object(text, "ranking")["ranking"]
+    if not isinstance(ranking, list) or sorted(map(str, ranking)) != sorted(names):
+        raise Unreadable(f"`ranking` has to be a list with each of {', '.join(names)} once, the best first")
+    return ranking
+
+
+def _read_score(text: str) -> float:
+    score = last_object(text, "score")["score"]
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= FULL:
+        raise Unreadable(f"`score` is {str(score)[:40]!r}: give a number from 0 to {FULL}")
+    return score / FULL

@@ -1,0 +1,134 @@
+"""Rows of whole searches: each state that was visited before a solved one, in order, with the ways back in between.
+
+A model that learns from them learns to explore and to go back, and not only the last way (exploratory learning of
+ExACT, arXiv 2410.02052).
+
+Laws: the calls of a row, carried out in order, lead through the files of the visited states: a row whose ways back
+cannot be written as calls is refused. No run had these conversations: `stitched` is true in each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.actions import Action
+from agent.learning.export import Row, refused
+from agent.learning.export.hygiene import TAMPERED, flagged
+from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.sft import winners
+from agent.learning.export.turns import MERGE, Turn, Turns
+from agent.learning.export.undoing import before_the_end, carried_out, done_again, notes_of, undone
+from agent.models import Message
+from agent.policy.chat.dialects import NATIVE, TEXT
+from agent.prompts import render
+from agent.run.run import Run
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree
+from agent.search.continuing import continues
+
+__all__ = ["Traversal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """One row for a run that went back before it solved its task. `visits` has the states in their order: those of a
+    line of work follow each other, although others may have been found meanwhile."""
+
+    states: int = 32
+    """The most states of a row, at least 1; runs that visited more are refused."""
+
+    def __post_init__(self) -> None:
+        if self.states < 1:
+            raise ValueError(f"states={self.states}: give at least 1")
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        """The rows of a run."""
+        turns = Turns(run)
+        leaves, refusals = winners(run, turns)
+        yield from refusals
+        for goal in sorted(leaves, key=lambda node: node.id)[:1]:
+            visits = _visits(run.tree, goal)
+            why = self._refusal(run, goal, visits)
+            yield refused(why) if why else _traversed(run, turns, visits)
+
+    def _refusal(self, run: Run, goal: Node, visits: Sequence[Node]) -> str:
+        if len(visits) == run.tree.depth(goal.id):
+            return "the search never went back"
+        if len(visits) > self.states:
+            return "more states were visited than a row may have"
+        if not all(node.steps for node in visits):
+            return MERGE
+        return TAMPERED if flagged(run) & {node.id for node in visits} else ""
+
+
+def _visits(tree: Tree, goal: Node) -> list[Node]:
+    """The states up to the goal, line of work by line of work in the order in which the lines were begun."""
+    lines, by_end = list[list[Node]](), dict[NodeId, list[Node]]()
+    for node in tree:
+        if not node.parents:
+            continue
+        line = by_end.pop(node.parents[0], None) if continues(tree, node.id) else None
+        if line is None:
+            line = []
+            lines.append(line)
+        line.append(node)
+        by_end[node.id] = line
+    last = next(number for number, line in enumerate(lines) if goal in line)
+    before = [node for line in lines[:last] for node in line]
+    return [*before, *lines[last][: lines[last].index(goal) + 1]]
+
+
+def _traversed(run: Run, turns: Turns, visits: Sequence[Node]) -> Row:
+    tree, goal, at = run.tree, visits[-1], run.tree.root
+    first, said = turns.of(visits[0].id)[0], list[Turn]()
+    messages: list[Message] = list(first.prompt)
+    for node in visits:
+        parent = tree[node.parents[0]]
+        if parent.id != at.id:
+            way = _way(tree, turns, at, parent)
+            if isinstance(way, str):
+                return refused(way)
+            messages += _gone_back(at, parent, way, native=bool(first.tools))
+        mine = list(turns.of(node.id)) if node is goal else before_the_end(list(turns.of(node.id)))
+        messages += _said(said[-1] if said and parent.id == at.id else None, mine)
+        said, at = [*said, *mine], node
+    while messages[-1]["role"] != "assistant":
+        messages.pop()
+    return {
+        "messages": messages,
+        "tools": list(first.tools),
+        "stitched": True,
+        "visits": [node.id for node in visits],
+        "provenance": never_said(provenance(run, goal.id, said, others=[node.id for node in visits])),
+    }
+
+
+def _way(tree: Tree, turns: Turns, at: Node, to: Node) -> tuple[Action, ...] | str:
+    """The actions that lead from one state to another, through what both come from; or why none do."""
+    fork = tree.common_ancestor(at.id, to.id)
+    up, down = (
+        [turn for node in tree.path(end.id)[tree.depth(fork.id) + 1 :] for turn in turns.of(node.id)]
+        for end in (at, to)
+    )
+    back, again = undone(before_the_end(up)) if up else (), done_again(down)
+    if isinstance(back, str):
+        return back
+    return again if isinstance(again, str) else (*back, *again)
+
+
+def _gone_back(at: Node, to: Node, way: Sequence[Action], *, native: bool) -> tuple[Message, ...]:
+    """What says that the search goes back, and does; nothing where the files are the same."""
+    if not way:
+        return ()
+    text = render("export_backtrack", notes=notes_of(at), to=to.label if to.parents else "").strip()
+    return carried_out(f"back{at.id}", text, way, NATIVE if native else TEXT)
+
+
+def _said(before: Turn | None, turns: Sequence[Turn]) -> Iterator[Message]:
+    """The answers and results of some turns, with what was said between them."""
+    for turn in turns:
+        if before is not None and turn.prompt[: len(before.told)] == before.told:
+            yield from turn.prompt[len(before.told) :]
+        yield from (turn.answer, *turn.results)
+        before = turn

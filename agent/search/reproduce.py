@@ -1,0 +1,76 @@
+"""Reproduce, then branch: lines of work begin with a test that shows the issue, and several repairs follow a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from agent.run.tree.choice import REPRODUCTION, Choice, Reason
+from agent.run.tree.tree import NodeId, Tree
+from agent.search.auto import Auto
+from agent.search.continuing import OpenLines, continues
+
+__all__ = ["Reproduce"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduce:
+    """A line of work that begins at the base state is asked for a test that shows the issue, and for nothing else
+    first. The state with that test is a place to begin as well: a line from there shares the test and the conversation
+    up to it. The next line begins where the fewest have begun, at a test before the base state, so that every second
+    line is independent of the ones before.
+
+    A line that ended without a `submit` is followed by one from the best state of it, once.
+    """
+
+    def select(self, tree: Tree, rng: Random) -> Choice | None:
+        """Select where the next line of work begins."""
+        if (node_id := _promising(tree)) is not None:
+            because = "the line of work that ended unfinished was at its best here"
+            return Choice(node_id, because=because, reasons=(_reason(tree, node_id, 1),))
+        root = tree.root.id
+        places = [*tree.view(self, _Shown).states, *([root] if tree.expandable(root) else [])]
+        places = [node_id for node_id in places if tree.expandable(node_id)]
+        if not places:
+            return Auto().select(tree, rng)
+        node_id = min(places, key=lambda each: (tree.expansions(each), each == root, -each))
+        if node_id != root:
+            because = "a test shows the issue here"
+            return Choice(node_id, because=because, reasons=(_reason(tree, node_id, len(places)),))
+        return Choice(root, kind=REPRODUCTION, independent=True, reasons=(_reason(tree, root, len(places)),))
+
+
+class _Shown:
+    """A view: the states with a test that shows the issue and nothing else."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.states = dict[NodeId, None]()
+
+    def changed(self, node_id: NodeId) -> None:
+        """Note whether the state is one."""
+        if self._tree[node_id].evaluation.shows_the_issue:
+            self.states.setdefault(node_id)
+
+    def changed_below(self, node_id: NodeId) -> None:
+        """Not needed: a state is one by itself."""
+
+
+def _promising(tree: Tree) -> NodeId | None:
+    """The best state of the oldest line that ended without a `submit`, if it is better than the base state and no other
+    line has begun there."""
+    for end in tree.view(OpenLines, OpenLines).ended:
+        if tree[end].submitted:
+            continue
+        line = [end]
+        while continues(tree, line[-1]):
+            line.append(tree.path(line[-1])[-2].id)
+        states = [each for each in line if tree.expandable(each)]
+        best = max(states, key=lambda each: (tree[each].value, each), default=tree.root.id)
+        if tree[best].value > tree.root.value and tree.expansions(best) == (best != end):
+            return best
+    return None
+
+
+def _reason(tree: Tree, node_id: NodeId, among: int) -> Reason:
+    return Reason(node_id, {"score": tree[node_id].value, "begun": float(tree.expansions(node_id))}, among)
