@@ -182,6 +182,20 @@ class TestRefusals:
         assert done.returncode == 2, done.stderr
         assert said in done.stderr
 
+    def test_a_run_that_is_refused_after_it_began_ends_with_the_reason(self, ramify, repo, tmp_path):
+        done = ramify("solve", "--issue", "x", "--repo", repo, "--goal-test", "nothing.py::test_x", "--out", "run")
+        assert done.returncode == 2, done.stderr
+        *_, ended = read_events(tmp_path / "run" / "journal.jsonl")
+        assert (ended.status, ended.stop) == ("no_patch", "FAILED")
+        assert ended.reason in done.stderr
+        assert ended.reason.startswith("there is no test 'nothing.py::test_x'")
+        assert f"no_patch: stopped by an error ({ended.reason})" in ramify("show", "run").stdout
+        assert ramify("resume", "run").returncode == 2
+
+    def test_a_run_that_cannot_be_resumed_keeps_its_answer(self, ramify, recorded):
+        assert ramify("resume", recorded).returncode not in (0, 1)
+        assert ramify("show", recorded, "--patch").stdout.startswith("--- a/x")
+
     def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
         for command in (["show"], ["resume"], ["resume", "--apply"]):
             refused(ramify(*command, "nothing"), 2, "nothing is not a run")
