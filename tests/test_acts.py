@@ -80,8 +80,8 @@ def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_
     _, run, events = attempt(Doing((LOW, SPOILT)), planned(Choice(1, "fuse", 2), Choice(2, "fuse", 1)))
     failed = [event for event in events if isinstance(event, Failed)]
     assert [event.reason for event in failed] == [
-        "node 1 and node 2 conflict in halves.py",
-        "node 2 and node 1 conflict in halves.py",
+        "state 1 and state 2 conflict in halves.py",
+        "state 2 and state 1 conflict in halves.py",
     ]
     assert len(run.tree) == 3
     assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 3  # a copy, too
@@ -91,7 +91,7 @@ def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_
 @pytest.mark.slow
 def test_a_fork_and_what_it_came_from_have_nothing_to_fuse(attempt):
     _, _, events = attempt(Doing((LOW, HIGH)), planned(Choice(1, "fuse", 0)))
-    assert [e.reason for e in events if isinstance(e, Failed)] == ["node 0 has no change that node 1 lacks"]
+    assert [e.reason for e in events if isinstance(e, Failed)] == ["state 0 has no change that state 1 lacks"]
 
 
 @pytest.mark.slow

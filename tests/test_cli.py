@@ -20,6 +20,7 @@ from agent.errors import RamifyError
 from agent.run.commands import Order
 from agent.run.events import Added, Ended, Spent, Started, Steered
 from agent.run.journal import read_events
+from agent.run.paths import STORE
 from agent.run.run import Run
 from sandboxes import Snapshot
 from sandboxes.namespace import provider as namespace
@@ -181,6 +182,26 @@ class TestRefusals:
         done = ramify("solve", "--issue", "x", "--repo", repo, option, command)
         assert done.returncode == 2, done.stderr
         assert said in done.stderr
+
+    def test_a_run_that_is_refused_after_it_began_ends_with_the_reason(self, ramify, repo, tmp_path):
+        done = ramify("solve", "--issue", "x", "--repo", repo, "--goal-test", "nothing.py::test_x", "--out", "run")
+        assert done.returncode == 2, done.stderr
+        *_, ended = read_events(tmp_path / "run" / "journal.jsonl")
+        assert (ended.status, ended.stop) == ("no_patch", "FAILED")
+        assert ended.reason in done.stderr
+        assert ended.reason.startswith("there is no test 'nothing.py::test_x'")
+        assert f"no_patch: stopped by an error ({ended.reason})" in ramify("show", "run").stdout
+        assert ramify("resume", "run").returncode == 2
+
+    def test_a_run_that_cannot_be_resumed_keeps_its_end(self, ramify, repo, tmp_path):
+        ramify("solve", "--issue", "x", "--repo", repo, "--max-states", "2", "--out", "run")
+        shutil.rmtree(tmp_path / "run" / STORE)
+        with Run.read(tmp_path / "run") as run:
+            ended = run.ended
+        again = ramify("resume", "run", "--max-states", "9")
+        assert again.returncode == 6, again.stderr
+        with Run.read(tmp_path / "run") as run:
+            assert (run.ended, ended.stop) == (ended, "NODES")
 
     def test_a_directory_that_is_not_a_run(self, ramify, tmp_path):
         for command in (["show"], ["resume"], ["resume", "--apply"]):

@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 from agent.cli.app import ELSEWHERE, app
 from agent.cli.options import settings_of
 from agent.config import load
+from agent.run.events import Started
+from agent.run.run import Run
 from benchmarks.cli.app import app as bench
+from sandboxes import Snapshot
 
 USUAL = {
     "solve": ("-m", "--model", "--policy", "--test", "--test-cmd", "--goal", "--goal-test", "-l", "--cost-limit",
@@ -83,7 +86,8 @@ class TestHelp:
     @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
     def test_the_help_of_a_command_ends_with_an_example_that_can_be_typed(self, path, tmp_path, monkeypatch):
         (tmp_path / "ramify" / "runs" / "words").mkdir(parents=True)
-        (tmp_path / "ramify" / "runs" / "words" / "journal.jsonl").touch()
+        with Run.open(tmp_path / "ramify" / "runs" / "words") as run:
+            run.record(Started({}, {}, Snapshot("s0", "d0")))
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
         command = COMMANDS[path]
         context = command.make_context(" ".join(path), [], resilient_parsing=True, max_content_width=100)

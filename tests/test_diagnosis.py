@@ -87,7 +87,7 @@ def test_a_planted_wrong_step_is_the_onset_and_only_what_depends_on_it_is_in_the
     found = diagnose(planted.run)
     assert found.path == (0, 1, 2, 3, 4)
     assert (found.onset.step.number, found.onset.step.what, found.onset.node) == (4, "edit calc.py", 2)
-    assert found.onset.why == "node 2 broke t.py::c, which had passed and was not mended again"
+    assert found.onset.why == "state 2 broke t.py::c, which had passed and was not fixed again"
     assert found.dependents == (6, 7, 9)
 
 
@@ -145,8 +145,8 @@ def test_a_test_that_was_not_run_for_a_while_may_have_been_broken_by_any_step_si
     history.add(3, turn(Edit("b.py", "q", "r")), a=P, c=F)
     found = diagnose(history.run)
     assert (found.onset.step.number, found.onset.node, found.onset.among) == (3, 2, (3, 4))
-    assert found.onset.why == ("t.py::c had passed before node 2, failed when run again at node 3 (b), and stayed so")
-    assert "onset    one of steps 3, 4 on the way to node 2" in told(found)
+    assert found.onset.why == ("t.py::c had passed before state 2, failed when run again at state 3 (b), and stayed so")
+    assert "onset    one of steps 3, 4 on the way to state 2" in told(found)
 
 
 def test_tests_that_stop_running_are_the_onset(history):
@@ -166,7 +166,8 @@ def test_where_a_sibling_succeeded_the_first_step_of_the_other_way_is_the_onset(
     history.add(1, turn(Edit("calc.py", "y = 1", "y = 2")), label="y", a=P, b=P)
     found = diagnose(history.run)
     assert (found.onset.node, found.onset.step.number) == (2, 2)
-    assert found.onset.why.startswith("node 4 (y), reached by another way from node 1, is solved; at and below node 2")
+    better = "state 4 (y), reached by another way from state 1, is solved"
+    assert found.onset.why.startswith(f"{better}; at and below state 2")
 
 
 def test_an_edit_of_what_no_failing_test_executes_is_the_onset_where_nothing_else_is_known(history):
@@ -214,7 +215,7 @@ def test_a_rollout_that_has_not_failed_is_not_diagnosed(history):
     history.add(0, turn(RIGHT), a=P, b=P)
     with pytest.raises(UsageError, match="no rollout has failed"):
         diagnose(history.run)
-    with pytest.raises(UsageError, match="node 1 is solved"):
+    with pytest.raises(UsageError, match="state 1 is solved"):
         diagnose(history.run, 1)
     with pytest.raises(UsageError, match="there is no state 7: this run has states 0 to 1"):
         diagnose(history.run, 7)
@@ -235,7 +236,7 @@ def test_the_command_goes_on_from_the_state_before_with_the_diagnosis_as_a_hint(
     words = shlex.split(line.removeprefix("go on"))
     assert words[:4] == ["ramify", "fork", str(planted.run.journal.directory), "1"]
     assert words[4] == "--hint"
-    assert "node 2 broke t.py::c" in words[5]
+    assert "state 2 broke t.py::c" in words[5]
     check(Order("fork", 1, words[5]), planted.run.tree, planted.run.steering)
 
 
@@ -336,7 +337,7 @@ def test_a_trajectory_of_swe_agent_is_read():
     assert (edit.old, edit.new) == ("    for number in numbers[1:]:", "    for number in numbers")
     assert (insert.new, insert.line) == ("- total", 1)
     found = diagnose_deeds(Path("x"), trajectory.action_records, trajectory.ended)
-    assert (found.onset.step.number, found.onset.rule) == (4, "a syntax error that was never mended")
+    assert (found.onset.step.number, found.onset.rule) == (4, "a syntax error that was never fixed")
     assert found.dependents == (7,)
     assert numbers(found, "reproduce") == [2, 3]
 
@@ -555,8 +556,8 @@ def test_the_command_tells_people_and_programs(planted):
     run = str(planted.run.journal.directory)
     text = CliRunner().invoke(app, ["diagnose", run])
     assert text.exit_code == 0
-    assert ">    4  edit calc.py [node 2]" in text.output
-    assert "|    6  view calc.py [node 3]" in text.output
+    assert ">    4  edit calc.py [state 2]" in text.output
+    assert "|    6  view calc.py [state 3]" in text.output
     assert "depends  steps 6, 7, 9" in text.output
     told_json = json.loads(CliRunner().invoke(app, ["diagnose", run, "--node", "3", "--json"]).output)
     assert (told_json["path"], told_json["onset"]["step"]["number"], told_json["dependents"]) == (

@@ -73,7 +73,23 @@ def test_missing_modules_are_told_once_with_the_remedy(ramify):
     said = ramify(WRONG | wants, "fix", "-c", "budget.max_nodes=1").stderr
     before, _, after = said.partition("missing  modules that the tests import: nobody_has (4 failures)\n")
     assert "the repository as it is" in before
-    assert after.startswith('         install them in the sandbox with --setup "pip install PACKAGE", or')
+    assert after.startswith('         install it in the sandbox with --setup "pip install PACKAGE", or')
+
+
+def test_tests_that_only_lack_a_package_are_left_out_of_the_goals_and_told_together(ramify):
+    wants = {f"test_{name}.py": "import nobody_has.it\n\n\ndef test_a():\n    pass\n" for name in "abcd"}
+    said = ramify(WRONG | wants, "fix")
+    assert said.returncode == 0, said.stderr
+    assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said.stderr
+    assert "         4 tests lack them and cannot be repaired: not goals\n" in said.stderr
+    (note,) = [line for line in said.stderr.splitlines() if "cannot be imported" in line]
+    assert "4 test files cannot be imported without nobody_has: install it in the sandbox with --setup" in note
+
+
+def test_where_all_failing_tests_lack_a_package_the_remedy_is_told(ramify):
+    said = ramify({"test_a.py": "def test_a():\n    import nobody_has\n"}, "fix")
+    assert said.returncode == 2, said.stderr
+    assert "the tests that fail only lack a package (nobody_has): install it" in said.stderr
 
 
 class TestNamingAnEnvironment:

@@ -122,7 +122,7 @@ def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"value.name": "jury"}, "unknown value 'jury': one of blend, checklist, debate, judge, tests"),
+        ({"value.name": "jury"}, "unknown value 'jury': one of blend, checklist, debate, judge, prm, tests"),
         ({"value.name": "judge", "value.mends": 3}, r"unknown setting `value\.mends`: `judge` takes model, max_mends"),
         ({"value.name": "blend", "value.judge": 0.0}, "give one a weight"),
         ({"value.name": "judge", "value.model": "tiny"}, "write PROVIDER/NAME"),

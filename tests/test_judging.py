@@ -415,6 +415,9 @@ def test_a_patch_is_taken_for_what_tests_or_a_critics_word_say_and_not_for_a_num
 
 
 def made(name: str, text: str):
+    if name == "prm":
+        first = {"yes": -len(text) / 10, "no": -1.0} if len(text) % 2 else {}
+        return VALUES[name](model=ScriptedModel(lambda messages: replace(answer(text), first=first)))
     return VALUES[name]() if name == "tests" else VALUES[name](model=always(text), max_mends=0)
 
 

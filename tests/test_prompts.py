@@ -153,6 +153,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "judge_question": [{"archive": ""}, {"archive": "0: value 0.10"}],
     "tournament_system": [{}],
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
+    "verifier": [{"issue": "It is wrong.", "candidate": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],
     "tournament_question": [{"letters": "AB", "speeches": speeches} for speeches in ((), ("I am for A.",))],
     "contrast_question": [

@@ -75,7 +75,7 @@ def test_the_card_names_the_tables_and_how_tests_were_shown(out: Path) -> None:
     assert all((out / file["path"]).is_file() for files in found.values() for file in files)
     assert "3 instances, revealed tests" in body
     assert "saw the failing tests" in body
-    assert "0 of 0 graded instances are resolved; 3 are not graded" in body
+    assert "0 of 0 graded instances resolved; 3 are not graded" in body
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "data"]
 
 

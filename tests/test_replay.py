@@ -193,11 +193,11 @@ def found(folder, *, label="right", value=0.5, turns=(), ended=()):
     ("change", "said"),
     [
         ({}, ""),
-        ({"label": "wrong"}, "node 1: label is 'wrong', and was 'right'"),
-        ({"turns": (Step((), (), "hm", Usage(tokens_in=1)),)}, "node 1: the turns is"),
-        ({"value": 0.25}, "node 1: the value is"),
+        ({"label": "wrong"}, "state 1: label is 'wrong', and was 'right'"),
+        ({"turns": (Step((), (), "hm", Usage(tokens_in=1)),)}, "state 1: the turns is"),
+        ({"value": 0.25}, "state 1: the value is"),
         ({"ended": (Added(node(2, 0)),)}, "the number of states is 3, and was 2"),
-        ({"ended": (Failed(0, "no"),)}, "node 0: what came of its expansions is"),
+        ({"ended": (Failed(0, "no"),)}, "state 0: what came of its expansions is"),
         ({"ended": (Ended("improved", "NODES", 1, True, "other blob"),)}, ""),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_replay_on_a_machine_that_has_changed_says_so(tmp_path):
         with Run.open(tmp_path / name) as run:
             run.record(Added(replaced(node(0), snapshot=Snapshot("s0", name))))
     said = first_difference(Run.read(tmp_path / "old"), Run.read(tmp_path / "new"))
-    assert said.startswith("node 0: the state is 'new', and was 'old': the checkout, or what is installed on this")
+    assert said.startswith("state 0: the content is 'new', and was 'old': the checkout, or what is installed on this")
 
 
 def test_runs_that_ended_with_other_patches_differ(tmp_path):

@@ -15,6 +15,7 @@ from tests import commands
 from tests.trees import node
 
 BLOBS = b"7d4290a117a4ddcc11daae7ea675841033830c8f..407de3068e7b5950585d5abed9776d104235a85d"
+S0 = Snapshot("s0", "d0")
 PATCH = b"diff --git a/a.py b/a.py\nindex " + BLOBS + b" 100644\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
 
@@ -93,7 +94,7 @@ class TestTheList:
     def test_more_than_a_screen_of_them_are_listed_when_asked_for(self, ramify, record):
         for number in range(22):
             record(f"run-{number:02}", age_s=number)
-        assert ramify("runs").stdout.splitlines()[-1] == "2 older ones: ramify runs --all"
+        assert ramify("runs").stdout.splitlines()[-1] == "2 older runs: ramify runs --all"
         assert len(ramify("runs", "--all").stdout.splitlines()) == 23
 
     def test_an_issue_orders_a_terminal_nothing(self, ramify, record):
@@ -107,6 +108,31 @@ class TestNamingARun:
         newer = record("newer", status="")
         assert f"ramify resume {newer}" in ramify("show").stdout
         assert f"ramify resume {newer}" in ramify("fork", "last", 1).stdout
+
+    def test_a_run_that_was_refused_before_its_base_state_was_measured_is_not_the_last_one(
+        self, ramify, record, checkout, tmp_path
+    ):
+        older = record("older", status="", age_s=100)
+        for name, stop in (("refused", "FAILED"), ("empty", "")):
+            with Run.open(tmp_path / "state" / "ramify" / "runs" / name) as run:
+                if stop:
+                    run.record(Started(dump_task(Task("t", "x", Workspace(path=checkout), "pytest")), {}, S0))
+                    run.record(Ended("no_patch", stop, reason="there is no test 'a'"))
+        assert f"ramify resume {older}" in ramify("show").stdout
+        assert {line["run"]: line["status"] for line in json.loads(ramify("runs", "--json").stdout)} == {
+            "older": "not ended",
+            "refused": "no_patch",
+            "empty": "not begun",
+        }
+
+    def test_a_run_that_was_interrupted_before_its_base_state_was_measured_is_the_last_one(
+        self, ramify, record, checkout, tmp_path
+    ):
+        record("older", age_s=100)
+        with Run.open(tmp_path / "state" / "ramify" / "runs" / "newer") as run:
+            run.record(Started(dump_task(Task("t", "x", Workspace(path=checkout), "pytest")), {}, S0))
+            run.record(Ended("no_patch", "INTERRUPTED"))
+        assert "no_patch: interrupted" in ramify("show").stdout
 
     def test_a_bare_name_is_enough_wherever_one_stands(self, ramify, record):
         older = record("older", status="", age_s=100)

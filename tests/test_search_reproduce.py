@@ -24,7 +24,7 @@ GREEN = TESTS.replace("def test_mean_of_nothing():\n    assert mean([]) == 0.0\n
 TEST = "from means import mean\n\n\ndef test_issue():\n    assert mean([]) == 0.0  # {number}\n"
 REPAIRS = (FIX, "    if not numbers:\n", "    if len(numbers) < 1:\n", "    if numbers == []:\n")
 RUN, SUBMIT = ("run_tests", {}), ("submit", {})
-ASKED = "First write a test that shows the issue"
+ASKED = "write a test that shows the issue"
 
 
 class Developer:

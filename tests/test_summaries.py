@@ -62,7 +62,7 @@ def test_a_mutation_reads_well(history):
     assert summary.outcome == "improved"
     assert summary.hypothesis == "+ -> - at calc.py:12"
     assert summary.files_changed == ("calc.py",)
-    assert summary.progress == "state 1 (mutate: + -> - at calc.py:12) mends t.py::a."
+    assert summary.progress == "state 1 (mutate: + -> - at calc.py:12) fixes t.py::a."
     assert summary.insights == ("`mutate: + -> - at calc.py:12` makes t.py::a pass",)
     assert (summary.tests_passed, summary.tests_failed) == (("t.py::a",), ("t.py::b",))
     assert summary.failure_modes == ()
@@ -75,8 +75,8 @@ def test_each_node_is_compared_with_what_was_known_above_it(history):
     history.add(2, label="three", a=P, b=P, c=F)
     summary = the_last(history)
     assert summary.progress == (
-        "state 1 (one) mends t.py::a. state 2 (two) breaks t.py::a. "
-        "state 3 (three) mends t.py::a (run again: t.py::b pass; t.py::c fail)."
+        "state 1 (one) fixes t.py::a. state 2 (two) breaks t.py::a. "
+        "state 3 (three) fixes t.py::a (run again: t.py::b pass; t.py::c fail)."
     )
 
 
@@ -85,7 +85,7 @@ def test_what_may_have_broken_while_it_was_not_run_is_laid_on_no_node_alone(hist
     history.add(1, label="two", a=P, b=P, c=F)
     summary = the_last(history)
     assert summary.progress == (
-        "state 1 (one) changes no test that was run. state 2 (two) mends t.py::a, t.py::b (run again: t.py::c fail)."
+        "state 1 (one) changes no test that was run. state 2 (two) fixes t.py::a, t.py::b (run again: t.py::c fail)."
     )
     assert summary.failure_modes == (
         "no change in any test: state 1 (one)",
@@ -342,7 +342,7 @@ def test_a_block_has_a_line_for_each_fact_and_none_for_what_is_not_there(history
         "  fixed      t.py::a",
         "  failing    t.py::b",
         "  failing    t.py::c",
-        "  progress   state 1 (try) mends t.py::a and breaks t.py::c.",
+        "  progress   state 1 (try) fixes t.py::a and breaks t.py::c.",
         "  failure    regression: state 1 (try) broke t.py::c",
         "  insight    `try` makes t.py::a pass",
         "  insight    `try` breaks t.py::c",

@@ -12,6 +12,46 @@ from tests.pages import batch, crowd, serving, state, told, write
 
 pytestmark = pytest.mark.browser
 
+SIZES = [(1440, 860), (1024, 768), (420, 800)]
+CONTROLS = "button, input, select, summary, a[href], canvas[tabindex]"
+FAINT = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const over = (top, below) =>
+    below.map((part, i) => (top[i] * top[3]) / 255 + part * (1 - top[3] / 255));
+  const behind = (element) =>
+    element === null
+      ? [255, 255, 255]
+      : over(rgba(getComputedStyle(element).backgroundColor), behind(element.parentElement));
+  const luminance = (colour) => {
+    const [r, g, b] = colour.map((part) =>
+      part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+    );
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (element) => {
+    const { color, fill } = getComputedStyle(element);
+    const below = behind(element);
+    const ink = over(rgba(element.closest("svg") ? fill : color), below);
+    const [dark, light] = [luminance(ink), luminance(below)].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    const shown = element.checkVisibility() && !element.closest("script, noscript, .unseen");
+    if (shown && texts.currentNode.data.trim() && contrast(element) < 4.5)
+      found.push(`${texts.currentNode.data.trim()}: ${contrast(element).toFixed(2)}`);
+  }
+  return found;
+}"""
+"""The texts of a page whose contrast with what is behind them is below 4.5, as WCAG 2.2 computes it (level AA)."""
 MANY = 5_000
 HOUR_S = 3600
 
@@ -94,10 +134,22 @@ def test_a_state_without_an_edit_of_its_own_says_where_its_changes_come_from(vis
     page = visit()
     click_state(page, 5)
     assert "a shell command may have changed files" in page.locator("#tabpanel").text_content()
-    page.evaluate("ramify.facts.nodes[5].kind = 'fuse'")
-    page.locator("#tab-tests").click()
-    page.locator("#tab-diff").click()
-    page.get_by_text("What its parents changed, merged").wait_for()
+
+
+def test_a_merged_state_shows_what_the_other_branch_adds(visit):
+    page = visit()
+    click_state(page, 4)
+    assert page.locator("#tabpanel h3").first.text_content() == "Merged into state 3"
+    added = page.locator(".diff .added").all_text_contents()
+    assert [line.split("#")[0] for line in added if "return" in line] == ["+return a + 1  ", "+return a + 2  "]
+
+
+def test_the_side_says_how_the_search_finished_and_what_the_goal_was(visit):
+    page = visit()
+    said = page.locator(".panel").text_content()
+    assert "Search finished: solved: the goal tests pass and nothing broke. The patch is verified." in said
+    assert "Goal teststest_a.py::test_sum" in said
+    assert "search finished: solved" in page.locator(".moment").text_content()
 
 
 def test_a_state_with_several_parents_says_in_words_how_it_came_to_them(visit):
@@ -274,7 +326,7 @@ def test_the_served_page_of_a_running_search_follows_it_while_nobody_reads_in_it
     drawn(page, "frames")
     assert len(visited.asked) == asked, "it would take away what is read"
     assert (
-        page.locator(".toolbar > [role=status]").text_content() == "Shows nothing new while you read, choose or type."
+        page.locator(".toolbar > [role=status]").text_content() == "Updates are paused while you read, select or type."
     )
     page.evaluate("ramify.store.set({ selected: null })")
     drawn(page, "frames")
@@ -338,7 +390,7 @@ def test_a_refresh_keeps_the_order_and_the_narrowing_of_the_table(served, tmp_pa
     assert page.locator("tbody th").all_text_contents() == ["pkg__one-3", "pkg__one-2", "pkg__one-1"]
     assert page.locator("th[aria-sort=descending]").text_content() == "test runs"
     assert [page.locator(f"#{field}").input_value() for field in ("unit", "fit", "words")] == ["nodes", "solved", "pkg"]
-    assert page.get_by_text("states an instance").count() == 1
+    assert page.get_by_text("states per instance").count() == 1
     assert page.evaluate("document.activeElement.id") == "sort-measurements"
 
 
@@ -367,5 +419,67 @@ def test_a_batch_is_a_table_that_sorts_and_narrows_beside_its_rate_and_curves(vi
     assert page.get_by_role("link", name="pkg__one-1").get_attribute("href") == "runs/pkg__one-1.html"
     assert page.locator(".curves circle").count() == 3
     page.locator("#unit").select_option("nodes")
-    assert page.get_by_text("states an instance").count() == 1
+    assert page.get_by_text("states per instance").count() == 1
     page.screenshot(path=screenshots(tmp_path) / "batch.png")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", ["told", "batch"])
+def test_nothing_needs_a_scroll_to_the_side_whether_the_screen_is_wide_or_narrow(visit, name, size):
+    page = visit(name)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    beyond = f"""[...document.querySelectorAll("{CONTROLS}, h1, h2")]
+        .filter((each) => each.checkVisibility() && !each.closest("table"))
+        .filter((each) => each.getBoundingClientRect().right > innerWidth)
+        .map((each) => each.outerHTML)"""
+    assert page.evaluate(beyond) == []
+    if name == "told":
+        page.get_by_text("Filter").click()
+        assert page.evaluate(beyond) == []
+
+
+@pytest.mark.parametrize("name", ["told", "batch"])
+def test_every_control_is_reached_by_the_tab_key_and_has_a_name(visit, name):
+    page = visit(name)
+    if name == "told":
+        page.evaluate("ramify.navigation.select(4)")
+        page.locator("[data-state='4']").wait_for()
+        page.get_by_text("Filter").click()
+    shown = f"""[...document.querySelectorAll("{CONTROLS}")]
+        .filter((each) => each.checkVisibility() && each.tabIndex >= 0)"""
+    page.evaluate(f"{shown}.forEach((each, number) => (each.dataset.number = number))")
+    wanted = page.evaluate(f"{shown}.length")
+    nameless = "(each) => !(each.ariaLabel || each.textContent.trim() || each.labels?.length)"
+    assert page.evaluate(f"{shown}.filter({nameless}).map((each) => each.outerHTML)") == []
+    reached = set()
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(2 * wanted + 10):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.dataset.number"))
+    assert {str(number) for number in range(wanted)} <= reached
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_all_text_can_be_told_from_what_is_behind_it(visit, dark):
+    assert visit("batch", dark=dark).evaluate(FAINT) == []
+    page = visit(dark=dark)
+    assert page.evaluate(FAINT) == []
+    page.get_by_text("Filter").click()
+    for tab in ("diff", "tests", "why", "turns", "cost"):
+        page.evaluate(f"ramify.store.set({{ selected: 4, tab: '{tab}' }})")
+        page.locator(f"[aria-labelledby=tab-{tab}][data-state='4']").wait_for()
+        page.evaluate("document.querySelectorAll('.panel details').forEach((each) => (each.open = true))")
+        assert page.evaluate(FAINT) == [], tab
+
+
+def test_escape_closes_the_menu_and_the_parts_of_the_page_have_names(visit):
+    page = visit()
+    page.get_by_text("Filter").click()
+    page.get_by_label("better").focus()
+    page.keyboard.press("Escape")
+    assert not page.get_by_label("better").is_visible()
+    parts = (("banner", None), ("main", None), ("complementary", "Details"), ("region", "Replay of the search"))
+    assert [page.get_by_role(role, name=name).count() for role, name in parts] == [1, 1, 1, 1]
+    page.evaluate("ramify.navigation.select(4)")
+    assert page.get_by_role("button", name="state 4", exact=True).get_attribute("aria-current") == "step"

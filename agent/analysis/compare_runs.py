@@ -18,7 +18,7 @@ __all__ = ["ends_expansion", "first_difference"]
 
 SHOWN = 200
 """How many characters of a value are shown."""
-BASE = "node 0: the state"
+BASE = "state 0: the content"
 ANOTHER_BASE = ": the checkout, or what is installed on this machine, has changed in between"
 
 
@@ -40,11 +40,11 @@ def _facts(run: Run, other: Run) -> Iterator[tuple[str, Any]]:
     """The compared facts with their names, which are the same for both runs."""
     for node_id in range(min(len(run.tree), len(other.tree))):
         for name, value in _of_node(run.tree[node_id]).items():
-            yield f"node {node_id}: {name}", value
+            yield f"state {node_id}: {name}", value
     yield "the number of states", len(run.tree)
     yield "the edges", sorted(run.tree.structure.edges())
     for node in run.tree:
-        yield f"node {node.id}: what came of its expansions", run.tree.attempts(node.id)
+        yield f"state {node.id}: what came of its expansions", run.tree.attempts(node.id)
     if run.ended is not None and other.ended is not None:
         yield "the result", (run.ended.status, run.ended.best, run.ended.verified)
         yield "the patch", run.ended.patch_blob
@@ -57,7 +57,7 @@ def _of_node(node: Node) -> dict[str, Any]:
         "kind": node.kind,
         "label": node.label,
         "the turns": [(step.actions, step.message, step.usage) for step in node.steps],
-        "the state": node.state_hash,
+        "the content": node.state_hash,
         "the tests": (node.report.outcomes, node.report.valid),
         "the value": node.evaluation,
         "the prior": node.prior,

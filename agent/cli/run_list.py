@@ -61,7 +61,7 @@ class Line:
     issue: str
     """The first line of the issue, or the goal tests."""
     status: str
-    """How its last session ended, `not ended`, or `damaged`."""
+    """How its last session ended, `not ended`, `not begun`, or `damaged`."""
     age_s: float
     """Seconds since it last changed."""
     states: int
@@ -99,7 +99,7 @@ def _line(directory: Path) -> Line:
     try:
         with Run.read(directory) as run:
             task = run.started.task if run.started else {}
-            status = run.ended.status if run.ended else "not ended"
+            status = run.ended.status if run.ended else "not ended" if run.started else "not begun"
             cost = None if run.usage.unpriced_calls else run.usage.cost_usd
             return Line(name, _repository(task), _issue(task), status, age_s, len(run.tree), cost, str(directory))
     except JournalError:

@@ -25,7 +25,7 @@ def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snap
         sandboxes.SandboxError: the sandbox, or git, failed.
     """
     base = tree.common_ancestor(node_id, other).snapshot
-    names = f"node {node_id}", f"node {other}"
+    names = f"state {node_id}", f"state {other}"
     return join(provider, base, tree[node_id].snapshot, tree[other].snapshot, names)
 
 

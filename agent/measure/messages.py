@@ -6,7 +6,7 @@ import re
 
 from agent.untrusted import terminal_text
 
-__all__ = ["error_of", "places_of"]
+__all__ = ["INSTALL", "error_of", "missing_package", "places_of"]
 
 ERROR_CHARS = 300
 """Length limit of an error line."""
@@ -14,6 +14,11 @@ ERROR_CHARS = 300
 _RAISED = re.compile(r"(?:^E[ \t].*\n?)+", re.MULTILINE)
 """As pytest marks it; of several exceptions, the one that ended the test is last."""
 _NAMED = re.compile(r"^[\w.]*(?:Error|Exception|Warning|Exit|Interrupt|panic)\b.*$", re.MULTILINE)
+_MISSING = re.compile(r"\bModuleNotFoundError: No module named '(\w+)'")
+INSTALL = (
+    'install it in the sandbox with --setup "pip install PACKAGE", or name an environment that has it with --python DIR'
+)
+"""The remedy for a package that is missing."""
 _PLACE = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.MULTILINE)
 
 
@@ -23,6 +28,12 @@ def error_of(message: str) -> str:
     marked = [block.removeprefix("E") for block in _RAISED.findall(text)[-1:]]
     lines = marked or _NAMED.findall(text)[-1:] or text.strip().splitlines()[-1:]
     return str(lines[0]).strip().partition("\n")[0][:ERROR_CHARS] if lines else ""
+
+
+def missing_package(message: str) -> str:
+    """The package that could not be imported, if that is the error; else empty."""
+    found = _MISSING.search(error_of(message))
+    return found[1] if found else ""
 
 
 def places_of(message: str) -> list[tuple[str, int]]:

@@ -268,6 +268,8 @@ class Ended:
     patch_blob: str | None = None
     elapsed_s: float = 0.0
     final: dict[str, int] = field(default_factory=dict)
+    reason: str = ""
+    """The message of the error that ended it, if there was one."""
     kind: Literal["ended"] = "ended"
 
 

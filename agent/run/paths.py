@@ -8,8 +8,9 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from agent.errors import UsageError
-from agent.run.events import Started
+from agent.budget import Stop
+from agent.errors import JournalError, UsageError
+from agent.run.events import Added, Ended, Started
 from agent.run.journal import read_events
 from agent.task import load_task
 from sandboxes.cleanup import state_dir
@@ -79,16 +80,29 @@ def known_runs() -> list[Path]:
 
 
 def last_run() -> Path:
-    """The run that changed last.
+    """The run that changed last, without those that were refused before their base state was measured.
 
     Raises:
         agent.errors.UsageError: there is none.
     """
     for run in known_runs():
-        return run
+        if not _refused(run):
+            return run
     raise UsageError(
         f"there is no run in {runs_dir()}; start one with `ramify fix` or `ramify solve`, or name its directory"
     )
+
+
+def _refused(run: Path) -> bool:
+    """Whether the run was ended by an error, or recorded nothing, before its base state was measured."""
+    last = None
+    try:
+        for last in read_events(run / "journal.jsonl"):
+            if isinstance(last, Added):
+                return False
+    except JournalError:
+        return False
+    return last is None or (isinstance(last, Ended) and last.stop == Stop.FAILED.name)
 
 
 def find_run(name: Path) -> Path:

@@ -12,6 +12,7 @@ from agent.engine.session import Session
 from agent.errors import RamifyError
 from agent.files import write_atomically
 from agent.measure import SuiteReport
+from agent.redaction import redacted
 from agent.run.events import Ended, Noted
 from agent.run.grade import Grade, Status, declared, grade
 from agent.run.run import Run
@@ -22,7 +23,7 @@ from agent.solver.result import Result
 from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError
 
-__all__ = ["end", "never_begun", "result_of"]
+__all__ = ["end", "never_begun", "refused", "result_of"]
 
 _GRADES: Mapping[Status, Grade] = {
     "solved": Grade.SOLVED,
@@ -52,6 +53,7 @@ def end(
         patch_blob=verdict.get("patch"),
         elapsed_s=session.components.budget.elapsed_s,
         final=verdict.get("final", {}),
+        reason=_reason(error),
     )
     _note_forks(session)
     session.record(ended)
@@ -96,6 +98,16 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         forked=_forked(run),
         error=error,
     )
+
+
+def refused(session: Session, error: Exception) -> None:
+    """Record that the session ended before anything was searched, and why."""
+    elapsed_s = session.components.budget.elapsed_s
+    session.record(Ended("no_patch", Stop.FAILED.name, elapsed_s=elapsed_s, reason=_reason(error)))
+
+
+def _reason(error: BaseException | None) -> str:
+    return "" if error is None else redacted(str(error))
 
 
 def never_begun(run_dir: Path) -> Result:

@@ -14,17 +14,19 @@ from agent.budget import Stop
 from agent.engine.components import Components
 from agent.engine.engine import Engine
 from agent.engine.session import Session
+from agent.errors import RamifyError
+from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
 from agent.solver import root_state
 from agent.solver.candidates import CandidatePool
-from agent.solver.outcome import result_of
+from agent.solver.outcome import refused, result_of
 from agent.solver.result import Result
 from agent.solver.rounds import Rounds
 from agent.solver.salvage import salvaging
 from agent.solver.searcher import MakeSearcher, Searcher
 from agent.task import Task
-from sandboxes import StoreFull
+from sandboxes import SandboxError, StoreFull
 
 __all__ = ["Result", "solve"]
 
@@ -54,11 +56,22 @@ def solve(
         return result_of(run, run.ended)
     session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
-    scorer = root_state.measure(session, root_state.make(session, settings or {}))
+    scorer = _root(session, settings or {})
     answers = CandidatePool(session, scorer)
     grower = begin(session, scorer)
     with salvaging(session, answers):
         return _answer(session, grower, answers)
+
+
+def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer:
+    """The scorer of the root state. A run that cannot get one ends with the reason, unless it has an answer already."""
+    run = session.run
+    try:
+        return root_state.measure(session, root_state.make(session, settings))
+    except (RamifyError, SandboxError) as error:
+        if run.started is not None and run.ended is None and len(run.tree) <= 1:
+            refused(session, error)
+        raise
 
 
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:

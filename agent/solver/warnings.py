@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from agent.counting import counted
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
-from agent.measure.messages import error_of
+from agent.measure.messages import INSTALL, error_of, missing_package
 from agent.run.grade import Grade, grade
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
@@ -37,11 +38,24 @@ def _of_baseline(report: SuiteReport) -> Iterator[str]:
         )
     elif report.problem and report.valid and not count:
         yield f"no test could be run: {report.problem}; answers rest on what models and their own tests say"
-    for test, outcome in report.outcomes.items():
-        if outcome is Outcome.ERROR and "::" not in test:
-            yield f"{test} cannot be imported: {error_of(report.messages.get(test, '')) or 'no reason given'}"
+    yield from _not_imported(report)
     if report.flaky:
         yield f"set aside as flaky: {', '.join(report.flaky)}"
+
+
+def _not_imported(report: SuiteReport) -> Iterator[str]:
+    """The test files that cannot be imported: those that lack a package together, each other one with its error."""
+    lacking: Counter[str] = Counter()
+    for test, outcome in report.outcomes.items():
+        if outcome is not Outcome.ERROR or "::" in test:
+            continue
+        message = report.messages.get(test, "")
+        if package := missing_package(message):
+            lacking[package] += 1
+        else:
+            yield f"{test} cannot be imported: {error_of(message) or 'no reason given'}"
+    for package, count in lacking.items():
+        yield f"{counted(count, 'test file')} cannot be imported without {package}: {INSTALL}"
 
 
 def _of_run(run: Run) -> Iterator[str]:

@@ -85,7 +85,7 @@ def test_a_proposal_that_kills_the_process_each_time_fails_at_last_and_takes_no_
 ) -> None:
     run = tmp_path / "run"
     assert [search(repo, run, Plan(workers=3, kills=1)) for _ in range(TRIES + 1)] == [None] * TRIES + ["no_patch"]
-    failed = f"the process that carried it out was killed each of {TRIES} times"
+    failed = f"the process that carried it out was killed each time, {TRIES} in all"
     assert tried(run) == Counter([*EVERY_EDIT, failed]) - Counter(["edit 1", "edit 1 0"])
 
 

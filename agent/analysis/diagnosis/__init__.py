@@ -70,7 +70,7 @@ def diagnose(run: Run, node: NodeId | None = None) -> Diagnosis:
     require_node(end, len(run.tree))
     path = run.tree.path(end)
     if run.solved(end):
-        raise UsageError(f"node {end} is solved: nothing went wrong on the way to it; name another with --node")
+        raise UsageError(f"state {end} is solved: nothing went wrong on the way to it; name another with --state")
     task = task_of(run)
     records = list(action_records(path, task))
     goals = resolve_goals(task, path[0].report)
@@ -79,7 +79,7 @@ def diagnose(run: Run, node: NodeId | None = None) -> Diagnosis:
     onset = find_onset(
         run.tree, list(transitions(path, goals)), goals, Spectrum.from_json(note) if note else None, steps
     )
-    ended = f"at node {end}, worth {path[-1].value:.3g}"
+    ended = f"at state {end}, worth {path[-1].value:.3g}"
     diagnosis = _diagnosis(str(run.journal.directory), tuple(node.id for node in path), ended, records, steps, onset)
     return _with_command(run, diagnosis, onset) if onset else diagnosis
 
@@ -128,7 +128,8 @@ def _with_command(run: Run, diagnosis: Diagnosis, onset: Onset) -> Diagnosis:
     if start is None:
         return replace(diagnosis, no_way="no state before the onset can be expanded any more")
     what = f"step {onset.step.number} ({onset.step.what}) " if onset.step else ""
-    hint = f"An earlier attempt went wrong at {what}on the way to node {onset.node}: {onset.why}. Go another way there."
+    place = f"{what}on the way to state {onset.node}"
+    hint = f"An earlier attempt went wrong at {place}: {onset.why}. Go another way there."
     return replace(diagnosis, go_on=("ramify", "fork", diagnosis.source, str(start), "--hint", hint))
 
 

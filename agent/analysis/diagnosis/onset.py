@@ -93,14 +93,14 @@ def _never_fixed(transitions: Sequence[Transition]) -> _Fact | None:
 def _regression(transitions: Sequence[Transition], at: Transition, tests: Sequence[str]) -> _Fact:
     """The fact about tests that failed at a node. Tests that surely this node broke are preferred to those that a node
     above it may have broken."""
-    rule = "a regression that was never mended"
+    rule = "a regression that was never fixed"
     if sure := tuple(test for test in tests if test not in at.since):
-        why = f"{named(at.node)} broke {listed(sure)}, which had passed and was not mended again"
+        why = f"{named(at.node)} broke {listed(sure)}, which had passed and was not fixed again"
         return _Fact((at.node.id,), rule, why, sure)
     since = at.since[tests[0]]
     unsure = tuple(test for test in tests if at.since[test] == since)
     nodes = tuple(each.node.id for each in transitions if since <= each.node.id <= at.node.id)
-    why = f"{listed(unsure)} had passed before node {since}, failed when run again at {named(at.node)}, and stayed so"
+    why = f"{listed(unsure)} had passed before state {since}, failed when run again at {named(at.node)}, and stayed so"
     return _Fact(nodes, rule, why, unsure)
 
 
@@ -111,7 +111,7 @@ def _fall(tree: Tree, nodes: Sequence[Node]) -> _Fact | None:
         if here < tree.value_max(parent):
             better = _best_below(tree, parent)
             worth = "is solved" if better.evaluation.solved else f"is worth {better.value:.3g}"
-            way = "" if better.id == parent else f", reached by another way from node {parent},"
+            way = "" if better.id == parent else f", reached by another way from state {parent},"
             why = f"{named(better)}{way} {worth}; at and below {named(node)} nothing is worth more than {here:.3g}"
             return _Fact((node.id,), "a better state was out of reach from here on", why)
     return None
@@ -136,6 +136,6 @@ def _off_target(
     for step in steps:
         aside = [piece.path for piece in step.wrote if piece.path not in executed]
         if step.stage == "edit" and executed and step.node not in useful and len(aside) == len(step.wrote) > 0:
-            why = f"step {step.number} edits {listed(aside)}, which no failing test executes, and no test was mended"
+            why = f"step {step.number} edits {listed(aside)}, which no failing test executes, and no test was fixed"
             return Onset(step, step.node, "an edit of what no failing test executes", why)
     return None

@@ -73,7 +73,7 @@ def _unreadable(action_records: Sequence[ActionRecord], steps: Sequence[TraceSte
         edits = [edit for edit in steps if any(_names(frames[-1], piece.path) for piece in edit.wrote)]
         if edits and edits[-1].number < step.number:
             why = f"step {step.number} printed a syntax error in {edits[-1].wrote[0].path}, which was not edited again"
-            return Onset(edits[-1], None, "a syntax error that was never mended", why)
+            return Onset(edits[-1], None, "a syntax error that was never fixed", why)
     return None
 
 

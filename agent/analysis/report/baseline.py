@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from agent.counting import counted
 from agent.errors import JournalError, UsageError
 from agent.evaluate.goal_tests import resolve_goals
 from agent.measure import SuiteReport
+from agent.measure.messages import INSTALL, missing_package
 from agent.task import load_task
 
 __all__ = ["goal_line", "goals_of", "missing_modules"]
@@ -19,10 +20,6 @@ __all__ = ["goal_line", "goals_of", "missing_modules"]
 NAMED = 3
 """How many tests or modules a line names."""
 _MISSING = re.compile(r"No module named '(\w+)")
-REMEDY = (
-    'install them in the sandbox with --setup "pip install PACKAGE", or name an environment that has them with '
-    "--python DIR"
-)
 
 
 def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
@@ -39,15 +36,18 @@ def goal_line(goals: tuple[str, ...]) -> str:
     return f"goal     {counted(len(goals), 'test has', 'tests have')} to pass: {_listed(goals)}"
 
 
-def missing_modules(root: SuiteReport) -> Iterator[str]:
-    """Yield a line that names the modules that the tests cannot import, the most frequent first, and one with the
-    remedy; nothing if no module is missing."""
+def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
+    """Yield a line that names the modules that the tests cannot import, the most frequent first, one with the remedy,
+    and one if such tests are not among the goals; nothing if no module is missing."""
     texts = root.messages.values() if root.messages else (root.output,)
     wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
     if wanted:
         modules = [f"{module} ({counted(count, 'failure')})" for module, count in wanted.most_common()]
         yield f"missing  modules that the tests import: {_listed(modules)}"
-        yield f"         {REMEDY}"
+        yield f"         {INSTALL}"
+    lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in goals]
+    if goals and lacking:
+        yield f"         {counted(len(lacking), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

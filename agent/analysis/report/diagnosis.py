@@ -63,14 +63,14 @@ def _line(step: TraceStep, diagnosis: Diagnosis) -> str:
     onset = diagnosis.onset
     first = onset is not None and onset.step is not None and step.number == onset.step.number
     mark = ">" if first else "|" if step.number in diagnosis.dependents else " "
-    node = "" if step.node is None else f" [node {step.node}]"
+    node = "" if step.node is None else f" [state {step.node}]"
     return f"{mark} {step.number:>4}  {' '.join(step.what.split())}{node}"
 
 
 def _where(onset: Onset) -> str:
-    node = "" if onset.node is None else f" on the way to node {onset.node}"
+    node = "" if onset.node is None else f" on the way to state {onset.node}"
     if onset.step is None:
-        return f"node {onset.node}"
+        return f"state {onset.node}"
     return f"{'one of ' if onset.among else ''}{_steps(onset.among or (onset.step.number,))}{node}"
 
 

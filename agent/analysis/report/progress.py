@@ -115,7 +115,7 @@ class Progress:
         """Print which tests have to pass, and which modules are missing."""
         if goals := self.view.goals:
             self.say(goal_line(goals))
-        for line in missing_modules(root.report):
+        for line in missing_modules(root.report, self.view.goals):
             self.say(line)
 
     def _explain(self, choice: Choice | None) -> None:

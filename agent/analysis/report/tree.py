@@ -13,7 +13,7 @@ from agent.budget import Stop
 from agent.counting import counted
 from agent.run.run import Run
 from agent.run.tree.tree import Node, NodeId, Tree
-from agent.untrusted import escaped
+from agent.untrusted import escaped, one_line
 
 __all__ = ["draw", "facts"]
 
@@ -40,7 +40,8 @@ def facts(run: Run) -> str:
         return f"{spent}\nnot ended; if no process works on it, resume it: ramify resume {run.journal.directory}"
     stop = Stop[run.ended.stop]
     status = "" if stop is Stop.SOLVED else f"{run.ended.status}: "
-    return f"{spent}\n{status}{stop.value}"
+    reason = f" ({one_line(run.ended.reason)})" if run.ended.reason else ""
+    return f"{spent}\n{status}{stop.value}{reason}"
 
 
 def _recipe(run: Run) -> list[str]:

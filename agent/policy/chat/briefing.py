@@ -202,7 +202,7 @@ def shown_wrong(tried: Tried, task: Task, base: SuiteReport) -> bool:
     if node is None or node.evaluation.solved:
         return False
     broken = regressions(base, node.report) if node.evaluation.harm else ()
-    undeclared = len(declared(node.submission, broken)) < len(broken)
+    undeclared = node.evaluation.harm > 0 and len(declared(node.submission, broken)) < max(1, len(broken))
     return bool(task.goal_tests) or undeclared or node.evaluation.tampered or node.refused
 
 

@@ -68,7 +68,7 @@ def _sentence(transition: Transition) -> str:
     name = named(transition.node)
     if not transition.node.report.valid:
         return f"{name}: the tests did not run"
-    changes = [f"mends {listed(transition.surely_mended)}"] if transition.surely_mended else []
+    changes = [f"fixes {listed(transition.surely_mended)}"] if transition.surely_mended else []
     changes += [f"breaks {listed(transition.surely_broken)}"] if transition.surely_broken else []
     if own := transition.node.evaluation.reproduced_by:
         changes.append(f"passes its own tests, which fail on the unchanged code: {listed(own)}")

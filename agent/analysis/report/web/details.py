@@ -16,7 +16,7 @@ from agent.policy.chat.transcript import said
 from agent.run.events import Asked, Event
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
-from agent.run.tree.node import Node, NodeId
+from agent.run.tree.node import Node, NodeId, Step
 
 __all__ = ["details"]
 
@@ -63,7 +63,7 @@ def _index(run: Run, events: Iterable[Event]) -> _Index:
 def _of(run: Run, index: _Index, node: Node) -> dict[str, Any]:
     created = index.created.get(node.id)
     return {
-        "diff": as_diff(node.steps),
+        "diff": as_diff(_fused(run, node) if node.kind == "fuse" else node.steps),
         "patch": _patch(run, kept_patch(run, node.id) or index.patches.get(node.id, "")),
         "tests": _tests(node.report, run.tree.root.report),
         "parts": dict(node.evaluation.parts),
@@ -78,6 +78,24 @@ def _of(run: Run, index: _Index, node: Node) -> dict[str, Any]:
         "others": [asdict(selection) for selection in index.others[node.id]],
         "asked": [_answer(asked) for asked in index.asked[node.id]],
     }
+
+
+def _fused(run: Run, node: Node) -> list[Step]:
+    """The steps that a merge adds to the first parent: those of its other parents that the first one lacks."""
+    first, *others = node.parents
+    added = sorted(_sources(run, others) - _sources(run, [first]))
+    return [step for node_id in added for step in run.tree[node_id].steps]
+
+
+def _sources(run: Run, nodes: Iterable[NodeId]) -> set[NodeId]:
+    """These nodes and all whose changes they have: those above them, for a merge on every side."""
+    found, left = set[NodeId](), list(nodes)
+    while left:
+        node = run.tree[left.pop()]
+        if node.id not in found:
+            found.add(node.id)
+            left += node.parents if node.kind == "fuse" else node.parents[:1]
+    return found
 
 
 def _patch(run: Run, blob: str) -> str:

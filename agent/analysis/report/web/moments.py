@@ -75,6 +75,6 @@ def _moment(event: Event) -> dict[str, Any] | None:
         case Round():
             return {"text": f"round {event.number} begins"}
         case Ended():
-            return {"node": event.best, "text": f"the session ends: {event.status}"}
+            return {"node": event.best, "text": f"search finished: {event.status}"}
         case _:
             return None

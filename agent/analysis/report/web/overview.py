@@ -69,7 +69,10 @@ def _answer(run: Run) -> list[str]:
 
 
 def _stop(run: Run) -> str:
-    return Stop[run.ended.stop].value if run.ended else "not ended: it is still searched, or it was killed"
+    if run.ended is None:
+        return "not ended: the search is running, or it was killed"
+    reason = f" ({one_line(run.ended.reason)})" if run.ended.reason else ""
+    return Stop[run.ended.stop].value + reason
 
 
 def _best(run: Run) -> int:

@@ -4,6 +4,7 @@ import { h, replace } from "./dom.js";
 import { followTheme, keepTheme } from "./preferences.js";
 import { keepFresh, passedOn, settle } from "./refresh.js";
 import { makeTable } from "./table.js";
+import { counted } from "./words.js";
 
 const UNITS = {
   measurements: "test runs",
@@ -63,7 +64,7 @@ function card({ name, model, mode, total }) {
     h(
       "p",
       { class: "quiet" },
-      [...states, `${total.measurements} test runs`, cost(total)].join(" · "),
+      [...states, counted(total.measurements, "test run"), cost(total)].join(" · "),
     ),
   );
 }
@@ -93,7 +94,7 @@ function makeCurves({ curves: drawn }, unit = "measurements") {
       {},
       "Resolved against budget, in ",
       h("label", {}, h("span", { class: "unseen" }, "unit"), choice),
-      " an instance",
+      " per instance",
     ),
     figure,
   );

@@ -1,5 +1,6 @@
 // Resolved against budget: steps for a batch, points for repeated ones, each with its 95 % interval.
 import { h, svg } from "./dom.js";
+import { counted } from "./words.js";
 
 const SIZE = { width: 760, height: 300, left: 52, right: 16, top: 12, bottom: 40 };
 // Of Okabe and Ito: people with any common colour blindness tell them apart; the dashes help everybody.
@@ -43,7 +44,7 @@ function axes(x, y, most, unit) {
   const title = svg(
     "text",
     { x: x(most / 2), y: SIZE.height - 4, "text-anchor": "middle" },
-    `${unit} an instance`,
+    `${unit} per instance`,
   );
   return [rates, budgets, title];
 }
@@ -87,7 +88,7 @@ function key({ name, instances }, number) {
     "span",
     {},
     svg("svg", { width: 26, height: 12, "aria-hidden": "true" }, svg("line", line)),
-    ` ${name}, ${instances} instances`,
+    ` ${name}, ${counted(instances, "instance")}`,
   );
 }
 

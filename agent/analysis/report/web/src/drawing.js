@@ -5,11 +5,12 @@ import { scale, themeColours } from "./colours.js";
 import { bounds, layOut } from "./layout.js";
 import { paint } from "./paint.js";
 import { makePicker } from "./pick.js";
+import { counted } from "./words.js";
 
 const READABLE = 0.9;
 
 export function makeDrawing({ facts, history, store }) {
-  const label = `Tree of ${facts.nodes.length} states. Arrow keys walk it, Enter opens a state, ? lists all keys.`;
+  const label = `Tree of ${counted(facts.nodes.length, "state")}. Arrow keys move through it, Enter opens a state, ? lists all keys.`;
   const canvas = h("canvas", {
     tabindex: "0",
     role: "application",

@@ -3,16 +3,16 @@ import { h } from "./dom.js";
 import { KEYS } from "./keys.js";
 
 const SHAPES = [
-  ["square", "the base state, and from afar any state"],
-  ["ringed in the colour of text", "solved"],
+  ["square", "the base state; any state when zoomed out"],
+  ["ringed in the text colour", "solved"],
   ["hollow diamond", "its tests did not run"],
   [
     "ringed in orange",
     "merged: one state that several proposals led to, or two branches in one (fuse)",
   ],
   ["crossed out", "pruned by a person"],
-  ["thick line", "the way to the best state"],
-  ["dashed line", "to a merged state, from every parent but the one it is drawn below"],
+  ["thick line", "the path to the best state"],
+  ["dashed line", "to a merged state from its other parents"],
 ];
 
 export function makeHelp() {

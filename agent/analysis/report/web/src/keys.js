@@ -4,21 +4,24 @@ export const KEYS = [
   ["← →", "to the parent, to a child"],
   ["↑ ↓", "to the neighbours of the same depth"],
   ["Enter", "read the details of the state; Tab goes into them, and arrows scroll them there"],
-  ["/", "look for states"],
-  ["n N", "the next and the last state that was found"],
+  ["/", "search states"],
+  ["n N", "the next and the previous state found"],
   [", .", "one event back, one forward"],
   ["Space", "play or pause the search"],
   ["Home b", "the base state, the best state"],
-  ["+ − f", "nearer, farther, everything"],
+  ["+ − f", "zoom in, zoom out, fit all states"],
   ["l", "columns or rings"],
   ["t", "the tournament"],
   ["d", "dark or light"],
-  ["Esc", "let go of the state, leave a field"],
+  ["Esc", "deselect the state; leave a field or a menu"],
   ["?", "these keys"],
 ];
 
 // What a person who reads the details scrolls them with; elsewhere it walks the tree.
 const SCROLLS = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", " "]);
+
+// What moves between tabs.
+const MOVES = new Set(["ArrowLeft", "ArrowRight", "Home", "End"]);
 
 export function listenToKeys(page) {
   const { navigation, drawing, store } = page;
@@ -56,12 +59,13 @@ function obey(event, deeds, drawing) {
   const field = event.target.closest?.("input, select, textarea, button, summary, a, [role=tab]");
   if (field && event.key === "Escape") {
     event.preventDefault();
+    field.closest("details.menu")?.removeAttribute("open");
     drawing.focus();
     return;
   }
   if (field && (field.matches("input, select, textarea") || ["Enter", " "].includes(event.key)))
     return;
-  if (field?.matches("[role=tab]") && event.key.startsWith("Arrow")) return;
+  if (field?.matches("[role=tab]") && MOVES.has(event.key)) return;
   if (SCROLLS.has(event.key) && event.target.closest?.("[role=tabpanel]")) return;
   const deed = deeds[event.key];
   if (!deed) return;

@@ -13,8 +13,8 @@ const NAMES = {
 
 export function showCost({ details }) {
   return [
-    costTable("The turns that made it", details.usage),
-    costTable("Asked for at this state", sum(details.asked.map(({ usage }) => usage))),
+    costTable("Turns that led to this state", details.usage),
+    costTable("Requests made from this state", sum(details.asked.map(({ usage }) => usage))),
     h("p", {}, `Its tests ran for ${details.tests.seconds.toFixed(2)} s.`),
   ];
 }

@@ -7,6 +7,7 @@ export function showRun({ facts, navigation }) {
   const chosen = Object.entries(facts.settings).map(([name, value]) =>
     h("span", { class: "chip" }, `${name} ${value}`),
   );
+  const answer = facts.answer.slice(facts.status === "solved" ? 1 : 0); // the first line says so again
   return [
     h(
       "div",
@@ -18,40 +19,46 @@ export function showRun({ facts, navigation }) {
     h(
       "div",
       { class: "body" },
-      h(
-        "p",
-        {},
-        facts.stop,
-        facts.status === "running"
-          ? ""
-          : facts.verified
-            ? "; the patch was verified"
-            : "; not verified",
-        facts.refresh_s
-          ? `. While nothing is open, this page follows it every ${facts.refresh_s} s.`
-          : "",
-      ),
-      facts.answer.length > 0 &&
+      h("p", {}, ended(facts)),
+      answer.length > 0 &&
         h(
           "ul",
           { class: "answer" },
-          facts.answer.map((line) => h("li", {}, line)),
+          answer.map((line) => h("li", {}, line)),
         ),
-      best !== undefined &&
-        h(
-          "p",
-          {},
-          h("button", { onclick: () => navigation.select(best) }, `Go to the best state, ${best}`),
-        ),
+      best > 0 &&
+        h("p", {}, h("button", { onclick: () => navigation.select(best) }, goTo(facts, best))),
       facts.waves.length > 0 &&
         h(
           "ul",
           { class: "waves" },
           facts.waves.map((line) => h("li", {}, line)),
         ),
-      costTable("What it cost", facts.usage),
-      h("h3", {}, "The issue"),
-      h("pre", { class: "issue" }, facts.statement || "none recorded"),
+      costTable("Cost", facts.usage),
+      facts.statement && [h("h3", {}, "Issue"), h("pre", { class: "issue" }, facts.statement)],
+      facts.goals.length > 0 && [
+        h("h3", {}, "Goal tests"),
+        h(
+          "ul",
+          { class: "answer" },
+          facts.goals.map((test) => h("li", {}, h("code", {}, test))),
+        ),
+      ],
     ),
   ];
 }
+
+function ended({ status, stop, verified, refresh_s: seconds }) {
+  const follows = seconds
+    ? ` This page is updated every ${seconds} s while no state is selected.`
+    : "";
+  if (status === "running") return `${stop}.${follows}`;
+  const patch =
+    status === "no_patch" ? "" : verified ? " The patch is verified." : " Not verified.";
+  return `Search finished: ${stop}.${patch}`;
+}
+
+const goTo = ({ status }, best) =>
+  status === "no_patch"
+    ? `Go to the state of highest value, ${best}`
+    : `Go to the best state, ${best}`;

@@ -1,5 +1,6 @@
 // How the tests ended: those that changed against the base state first, what they said, then all others.
 import { h } from "./dom.js";
+import { counted } from "./words.js";
 
 const MOST = 500;
 const bad = (outcome) => outcome !== "passed" && outcome !== "skipped";
@@ -15,7 +16,8 @@ export function showTests({ id, facts, details }) {
     details.notes && h("p", {}, details.notes),
     groups.filter(([, tests]) => tests.length).map((group) => list(...group, now, said)),
     scope && h("p", { class: "quiet" }, `Measured by ${scope}.`),
-    leftOut > 0 && h("p", { class: "quiet" }, `${leftOut} tests were not run.`),
+    leftOut > 0 &&
+      h("p", { class: "quiet" }, `${counted(leftOut, "test was", "tests were")} not run.`),
     output && h("details", {}, h("summary", {}, "End of the output"), h("pre", {}, output)),
   ];
 }

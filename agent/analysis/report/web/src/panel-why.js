@@ -43,7 +43,7 @@ function worth({ parts, prior, visits, mean, measured }) {
   return h(
     "table",
     { class: "worth" },
-    h("caption", {}, "What it is worth"),
+    h("caption", {}, "Value"),
     [...rows, ...again].map(([name, value]) =>
       h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, short(value))),
     ),

@@ -64,8 +64,8 @@ function heading(page, id) {
     ),
     h(
       "nav",
-      { class: "path", "aria-label": "Way from the base state" },
-      path(facts, id).map(step(navigation)),
+      { class: "path", "aria-label": "Path from the base state" },
+      path(facts, id).map(step(navigation, id)),
     ),
     showWays(page, id),
   );
@@ -77,8 +77,16 @@ export function path(facts, id) {
   return ids;
 }
 
-const step = (navigation) => (id) =>
-  h("button", { onclick: () => navigation.select(id) }, String(id));
+const step = (navigation, selected) => (id) =>
+  h(
+    "button",
+    {
+      "aria-label": `state ${id}`,
+      "aria-current": id === selected ? "step" : null,
+      onclick: () => navigation.select(id),
+    },
+    String(id),
+  );
 
 function tabs(store) {
   const names = Object.keys(TABS);
@@ -87,6 +95,8 @@ function tabs(store) {
   const onkeydown = (event) => {
     if (event.key === "ArrowRight") go(1);
     if (event.key === "ArrowLeft") go(-1);
+    if (event.key === "Home") store.set({ tab: names[0] });
+    if (event.key === "End") store.set({ tab: names.at(-1) });
   };
   const tab = (name) => {
     const chosen = store.state.tab === name;
@@ -104,7 +114,7 @@ function tabs(store) {
   };
   return h(
     "div",
-    { role: "tablist", "aria-label": "What to know of the state", onkeydown },
+    { role: "tablist", "aria-label": "Details of the state", onkeydown },
     names.map(tab),
   );
 }

@@ -3,7 +3,7 @@
 import { keepView, takeView } from "./preferences.js";
 
 const SCROLLED = ".report, .panel, .wide";
-const WAITING = "Shows nothing new while you read, choose or type.";
+const WAITING = "Updates are paused while you read, select or type.";
 const READ_OR_TYPED_IN = "input:not([type=range]), select, textarea";
 
 export const passedOn = () => takeView() ?? {};

@@ -26,7 +26,7 @@ const FITS = {
   "not resolved": (row) => row.resolved === false,
   "not graded": (row) => row.resolved === null,
   solved: (row) => row.solved,
-  "ended by the world": (row) => row.state === "infra" || row.state === "config",
+  "failed for outside reasons": (row) => row.state === "infra" || row.state === "config",
 };
 
 export function makeTable(rows, last = {}) {
@@ -66,15 +66,15 @@ export function makeTable(rows, last = {}) {
   const words = h("input", {
     type: "search",
     id: "words",
-    placeholder: "Filter",
+    placeholder: "Filter instances",
     value: view.words,
-    "aria-label": "Show lines with these words",
+    "aria-label": "Filter instances by words",
     oninput: () => show({ words: words.value }),
   });
   const options = Object.keys(FITS).map((name) => h("option", {}, name));
   const fit = h(
     "select",
-    { id: "fit", "aria-label": "Show", onchange: () => show({ fit: fit.value }) },
+    { id: "fit", "aria-label": "Show instances", onchange: () => show({ fit: fit.value }) },
     options,
   );
   fit.value = view.fit;

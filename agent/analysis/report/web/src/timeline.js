@@ -1,6 +1,7 @@
 // The search event by event: a slider, and above it the best value so far and every state's own.
 import { h } from "./dom.js";
 import { scale, themeColours } from "./colours.js";
+import { counted } from "./words.js";
 
 const TICK_MS = 60;
 const PLAY_MS = 20_000;
@@ -43,8 +44,8 @@ export function makeTimeline(page) {
   new ResizeObserver(() => drawStrip(strip, facts, history)).observe(strip);
   const line = h("div", { class: "line" }, said, sums);
   return h(
-    "footer",
-    { class: "timeline" },
+    "section",
+    { class: "timeline", "aria-label": "Replay of the search" },
     play,
     h("div", { class: "track" }, line, strip, slider),
   );
@@ -66,9 +67,9 @@ function told({ kind, node, at, text }) {
 function spent({ s, runs, calls, tokens, usd, unpriced }, history, step) {
   const price = unpriced ? "price unknown" : `$${usd.toFixed(2)}`;
   const models = calls
-    ? ` · ${calls} model ${calls === 1 ? "call" : "calls"} · ${tokens.toLocaleString("en")} tokens · ${price}`
+    ? ` · ${counted(calls, "model call")} · ${counted(tokens, "token")} · ${price}`
     : "";
-  return `event ${step} of ${history.length} · ${s.toFixed(0)} s · ${runs} test runs${models}`;
+  return `event ${step} of ${history.length} · ${s.toFixed(0)} s · ${counted(runs, "test run")}${models}`;
 }
 
 // Plays on from here, from the beginning where it is at the end.

@@ -23,7 +23,7 @@ export function makeToolbar(page) {
       ? button("Tournament", "The tournament (t)", page.tournament, "tournament")
       : null,
     button("◎", "Columns or rings (l)", mode, "mode"),
-    button("⤢", "See everything (f)", () => drawing.fit(true), "fit"),
+    button("⤢", "Fit all states (f)", () => drawing.fit(true), "fit"),
     button("◐", "Dark or light (d)", theme, "theme"),
     button("?", "Keys and signs (?)", page.help.open, "help"),
   );
@@ -35,7 +35,7 @@ function legend({ nodes }) {
   bar.style.background = gradient;
   return h(
     "span",
-    { class: "legend", title: "colour by value" },
+    { class: "legend", title: "Colour by value" },
     low.toFixed(2),
     bar,
     high.toFixed(2),
