@@ -78,7 +78,7 @@ def test_a_round_collects_learns_compares_and_records(bugs: Path, tmp_path: Path
     assert read(tmp_path / "v1" / "after").keys() == read(tmp_path / "v1" / "before").keys()
     recorded = [json.loads(line) for line in (tmp_path / "policies.jsonl").read_text().splitlines()]
     assert [(each["name"], each["kept"]) for each in recorded] == [("v0", True), ("v1", False)]
-    assert told[1] == "v1: searched 1 tasks with v0"
+    assert told[1] == "v1: searched 1 task with v0"
     assert told[2] == "v1: rolled back to v0: 1 bugs are too few to tell, give 20"
     assert told[3] == "v1: --held-out and --tasks have bugs of the same repositories: signs"
     assert recorded[1]["data"]["tasks"] == str(bugs / "tasks.jsonl")
