@@ -36,9 +36,9 @@ app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from agent.version import version
 
-        sys.stdout.write(f"ramify {version('ramify')}\n")
+        sys.stdout.write(f"ramify {version()}\n")
         raise typer.Exit
 
 
@@ -56,7 +56,7 @@ def ramify(
 def solve(
     issue: Annotated[
         str | None,
-        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
+        typer.Argument(metavar="ISSUE|-", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,

@@ -35,6 +35,10 @@ class Group(TyperGroup):
     """A group whose help lists its commands under headings, each with the first sentence of its own help. A setting
     that is refused is named by the option that gave it."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read `help COMMAND` as `COMMAND --help`."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         typed = list(ctx.args)

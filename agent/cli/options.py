@@ -169,9 +169,7 @@ Apply = Annotated[
 ]
 Accept = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
-    ),
+    typer.Option(metavar="declared", help="Also apply a patch that breaks tests which the model declares to be wrong."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
