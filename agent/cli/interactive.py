@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -187,7 +186,7 @@ def _exit_code(result: Result, received: signal.Signals | None, strict: bool) ->
 
 @dataclass(slots=True)
 class _Interruption:
-    cancel: threading.Event = field(default_factory=AtOnce)
+    cancel: AtOnce = field(default_factory=AtOnce)
     received: signal.Signals | None = None
 
 
