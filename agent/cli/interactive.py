@@ -160,7 +160,7 @@ def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
             "this (see above); if you agree, apply it with --accept declared"
         )
     else:
-        patch = f"; what there is: ramify show {result.run_dir} --patch" if result.patch else ""
+        patch = f"; the best change so far: ramify show {result.run_dir} --patch" if result.patch else ""
         say(f"nothing applied to {place}: the issue is not solved{patch}")
     return False
 
