@@ -13,8 +13,8 @@ and wrong ones. What is drawn, and how likely:
   are: it has an opinion of each pair, which a vote follows with probability 0.9. `reading` also sees the matrix: where
   the tests tell two candidates apart, it follows them with probability 0.8.
 
-The ranking, the rules of the matrix and the votes are those of a run (`agent.solver.tournament.rank`). No run chooses by
-`matrix first`: tests that a model wrote never rule a candidate out there.
+The ranking, the rules of the matrix and the votes are those of a run (`agent.solver.tournament.rank`). No run chooses
+by `matrix first`: there, tests that a model wrote never rule a candidate out.
 """
 
 from __future__ import annotations
