@@ -56,7 +56,7 @@ def ramify(
 def solve(
     issue: Annotated[
         str | None,
-        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
+        typer.Argument(metavar="ISSUE|-", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 __all__ = [
+    "PARAMETERS",
     "Accept",
     "Apply",
     "Config",
@@ -52,6 +53,7 @@ __all__ = [
     "ValueName",
     "Verbose",
     "Workers",
+    "require",
     "settings_of",
 ]
 
@@ -167,9 +169,7 @@ Apply = Annotated[
 ]
 Accept = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
-    ),
+    typer.Option(metavar="declared", help="Also apply a patch that breaks tests which the model declares to be wrong."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
@@ -217,8 +217,11 @@ _SETTINGS = {
 }
 """The parameters of commands that are settings, by the setting's dotted key."""
 
+PARAMETERS = {**_SETTINGS, "model": "policy", "model_price": "model.price"}
+"""All parameters that give settings, also those that `settings_of` reads in a way of their own."""
 
-def _require(option: str, name: str) -> None:
+
+def require(option: str, name: str) -> None:
     """Raises UsageError if there is no search, value or recipe of this name."""
     from agent.evaluate.value.registry import VALUES
     from agent.recipes import names
@@ -241,7 +244,7 @@ def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, valu
     """
     for name in ("search", "value", "recipe"):
         if values.get(name):
-            _require(name, values[name])
+            require(name, values[name])
     from agent.config import given, naming
     from agent.models.prices import dollars
 
