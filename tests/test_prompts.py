@@ -16,6 +16,7 @@ POSITION: dict[str, object] = {
     "reflect": False,
     "diagnosed": False,
     "tried": [],
+    "references": [],
     "hint": "",
     "begin": "",
 }
@@ -98,6 +99,8 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "Look at b."},
         {**POSITION, "measured": "Still failing: a", "fused": True, "reflect": True},
         {**POSITION, "hint": "Look at b."},
+        {**POSITION, "references": [{**ATTEMPT, "outcome": "Broken: b", "changes": "--- a/a.py\n- 1\n+ 2"}]},
+        {**POSITION, "measured": "Still failing: a", "references": [ATTEMPT], "hint": "Look at b."},
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "It went wrong.", "diagnosed": True},
         {**POSITION, "begin": "Begin with b."},
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "begin": "Begin with b."},

@@ -435,6 +435,35 @@ def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, re
         assert sum(node.submitted for node in run.tree) == len(run.tree.children(0)) > 2 * rounds
 
 
+def with_one_goal(folder: Path) -> Path:
+    """The two halves with one test for both."""
+    both = "from halves import high, low\n\n\ndef test_both():\n    assert (low([1, 2]), high([1, 2])) == (1, 2)\n"
+    return commit(folder, {"halves.py": SOURCE, "test_halves.py": both})
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("partial", ["true", "false"])
+def test_mcgs_fuses_two_branches_that_a_judge_finds_half_right_with_one_goal_test(partial, tmp_path):
+    options = ["value.name=judge", "budget.max_nodes=5", f"search.partial={partial}"]
+    case = Case("mcgs", len, ([LOW], [SPOILT], [HIGH]), options)
+    with solve(with_one_goal(tmp_path / "repo"), tmp_path / "run", case, "mcgs") as run:
+        assert ([node.parents for node in run.tree if node.kind == "fuse"] == [(1, 3)]) == (partial == "true")
+        assert run.tree.best().evaluation.solved == (partial == "true")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("references", [3, 0])
+def test_mcgs_shows_a_model_the_best_of_other_branches_where_its_own_stagnates(references, tmp_path):
+    options = ["value.name=judge", "budget.max_nodes=8", "search.alpha=0", "search.partial=false"]
+    options += [f"search.references={references}"]
+    case = Case("mcgs", len, ([LOW], [SPOILT], [HIGH]), options, tested=True)
+    with solve(with_one_goal(tmp_path / "repo"), tmp_path / "run", case, "mcgs") as run:
+        elsewhere = [choice for choice in choices(run) if choice.node and choice.references]
+        assert bool(elsewhere) == asked(run, "Other attempts have come so far") == (references > 0)
+
+
 @pytest.mark.slow
 @pytest.mark.namespace
 def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
@@ -473,7 +502,7 @@ class TestTheCommand:
         assert [line.split()[0] for line in listed] == [recipe.name for recipe in everything()]
         shown = CliRunner().invoke(app, ["recipes", "mcgs"]).stdout
         assert all(text in shown for text in (named("mcgs").title, 'search.name = "graph"', named("mcgs").differs[0]))
-        assert "ramify solve ISSUE --repo . --recipe mcgs" in shown
+        assert "ramify solve ISSUE --repo . --model MODEL --recipe mcgs --value judge" in shown
 
     def test_says_the_same_as_json(self):
         listed = json.loads(CliRunner().invoke(app, ["recipes", "--json"]).stdout)
