@@ -148,6 +148,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"branches": ["a: solved", "b: not"], "left_out": 2, "chosen": "a"},
     ],
     "export_backtrack": [{"notes": "", "to": ""}, {"notes": "Still failing: a", "to": "edit 1"}],
+    "export_first_error": [{"issue": "It fails.", "wrong": "Turn 1:", "right": "Turn 1:", "fence": "ways-1"}],
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],

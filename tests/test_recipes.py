@@ -466,6 +466,47 @@ def test_mcgs_shows_a_model_the_best_of_other_branches_where_its_own_stagnates(r
 
 @pytest.mark.slow
 @pytest.mark.namespace
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_and_say_how_it_goes_back(
+    asked_first, repo, tmp_path
+):
+    """The model spoils `low`, looks and submits; then it repairs both."""
+    lines = iter(([SPOILT], [LOW, HIGH]))
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        last = body["messages"][-1]["content"]
+        if "Go through the turns of the way that failed" in last:
+            return says('{"turn": 1, "reflection": "A constant is no minimum, so I take it back."}')
+        if not body.get("tools"):
+            return says("{}")
+        if body["messages"][-1]["role"] == "tool":
+            return says("Done.", ("submit", {}))
+        edits = [("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(lines)]
+        return says("Now.", *edits, ("view", {"path": "halves.py"}))
+
+    case = Case("", len, ((),), ["search.name=mcts", "budget.max_nodes=3"])
+    with ScriptedServer(answer) as server:
+        solve(repo, tmp_path / "run", case, "", server).close()
+        if asked_first:
+            for _ in range(2):
+                said = commands.ramify(["reflect", tmp_path / "run"], cwd=tmp_path, env=environment(tmp_path)).stdout
+                assert said.endswith(
+                    ": state 1: turn 1 of 2 is the first wrong one: A constant is no minimum, so I take it back.\n"
+                )
+    with Run.read(tmp_path / "run") as run:
+        assert [each.node for each in run.asked if each.purpose == "reflection"] == [1] * asked_first
+    argv = ["export", tmp_path / "run", "--format", "revision", "--out", tmp_path / "rows"]
+    done = commands.ramify(argv, cwd=tmp_path, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (line,) = (tmp_path / "rows" / "train.jsonl").read_text().splitlines()
+    said = [message for message in json.loads(line)["messages"] if message["role"] == "assistant"]
+    (back,) = (n for n, message in enumerate(said) if "I take it back" in message["content"])
+    assert said[back]["content"].startswith("A constant is no minimum" if asked_first else "That was no step forward")
+    assert [message.get("train", True) for message in said[:back]] == [False] * back
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
 def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
     case = Case("evogit", len, ([LOW], [HIGH]), ["workers=1"])
     with solve(repo, tmp_path / "run", case, "evogit") as run:
