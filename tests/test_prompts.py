@@ -82,6 +82,10 @@ VALUES: dict[str, list[dict[str, object]]] = {
         TASK,
         {**TASK, "tested": False, "problem": "there are none"},
     ],
+    "chat_references": [
+        {"changed": ["a.py", "b.py"], "places": ["c.py:3: old"], "more": 2},
+        {"changed": ["a.py"], "places": [], "more": 0},
+    ],
     "chat_reproduce": [{}],
     "chat_turns_left": [{"left": 15}],
     "chat_left": [

@@ -531,6 +531,21 @@ def test_experepair_tells_a_run_of_a_repair_like_it(repo, tmp_path):
         assert run.note(0, OPENING) is None
 
 
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("track", ["true", "false"])
+def test_refactorbench_tells_a_model_which_references_are_still_to_be_updated(track, repo, tmp_path):
+    """A function is renamed, and a test still imports it by its old name."""
+    rename = Edit("halves.py", "def twice", "def doubled")
+    case = Case("", len, ([rename],), [f"track={track}", "budget.max_nodes=2"], tested=True)
+    with solve(repo, tmp_path / "run", case, "", issue="Rename `twice`.") as run:
+        seen = [seen.text for node in run.tree for step in node.steps for seen in step.observations]
+        told = (
+            "Files that you have changed: halves.py.\nYour change took names away that these places still use. Update"
+        )
+        assert any(told in text and "- test_halves.py:9: twice" in text for text in seen) == (track == "true")
+
+
 def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):
     recorder = Recorder(tmp_path / "run", recipe="mcgs")
     assert "\nrecipe mcgs\n" in "\n" + facts(recorder.run)

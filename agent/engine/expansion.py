@@ -296,6 +296,7 @@ class Expansion:
             scorer=scorer,
             spend=lambda usage: self.context.session.record.spend(usage, "tests"),
             turns=(*(step for node in self._tree.path(self.node) for step in node.steps), *steps),
+            track=self._components.track,
         )
 
     def show_values(self, state: Snapshot, wanted: Debug) -> str:
