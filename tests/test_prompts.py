@@ -132,6 +132,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**SURPRISE, "change": "- a", "said": "Broken: a", "others": ["measured 0.50: another"]},
     ],
     "memory_reflection": [{"evidence": "It was.", "fence": "surprise-1"}],
+    "memory_consolidate": [{"lessons": "1: Look.", "fence": "lessons-1"}],
     "memory_operations": [{"evidence": "It ended.", "fence": "repair-1", "most": 6}],
     "memory_evidence": [
         {**REPAIR, "failures": "", "lessons": (), "patch": "", "insights": []},

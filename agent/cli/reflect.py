@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.options import Interface
 from agent.cli.run_list import Runs
 
 if TYPE_CHECKING:
@@ -23,10 +24,7 @@ def reflect(
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Who is asked; without it, the model that worked in the run.")
     ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
-    ] = None,
+    config: Interface = None,
 ) -> None:
     """Have a model mark the first wrong turn of failed ways and say how it goes back: one question a way.
 
