@@ -27,6 +27,7 @@ __all__ = [
     "GoalTests",
     "Image",
     "Instructions",
+    "Interface",
     "Json",
     "MaxNodes",
     "MaxSeconds",
@@ -57,6 +58,10 @@ __all__ = [
     "settings_of",
 ]
 
+Interface = Annotated[
+    list[str] | None,
+    typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
+]
 Test = Annotated[
     str | None,
     typer.Option(
