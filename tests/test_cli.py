@@ -7,9 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -662,6 +665,28 @@ class TestHousekeeping:
         assert (run / "store").exists() == kept
         os.close(ours)
         os.close(theirs)
+
+    def test_clean_asks_the_engine_once_for_what_it_has(self, ramify):
+        asked = []
+
+        class Engine(BaseHTTPRequestHandler):
+            """An engine that has nothing."""
+
+            def do_GET(self):
+                asked.append(name := urlsplit(self.path).path.removeprefix("/v1.44").split("/")[1])
+                has = {"version": {"ApiVersion": "1.44"}, "system": {"Volumes": [], "Images": []}, "volumes": {}}
+                answer = json.dumps(has.get(name, [])).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            ramify("clean", "--states", DOCKER_HOST=f"tcp://127.0.0.1:{server.server_port}")
+            server.shutdown()
+        assert asked.count("containers") == asked.count("system") == asked.count("volumes") == 1
 
     @pytest.mark.slow
     def test_clean_leaves_a_run_that_is_in_use(self, ramify, recorded, tmp_path):

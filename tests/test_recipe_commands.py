@@ -21,6 +21,7 @@ from benchmarks.cli.app import app as bench
 from tests.exporting import Recorder, chat_tree, failing_call, small_tree
 from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
+from tests.scripted_server import ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
 
@@ -143,11 +144,17 @@ def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):
 
 
 def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch):
-    recorded(tmp_path / "run", task("mean([]) divides"), insights=["Ask what a reduction does with nothing."])
+    recorded(tmp_path / "run", task("mean([]) divides"))
     monkeypatch.chdir(tmp_path)
-    carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run")
-    assert "- Ask what a reduction does with nothing. [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
-    assert "took 1 skill of" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    lesson = "Ask what a reduction does with nothing."
+    said = says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
+    with ScriptedServer([said]) as server:
+        more = ("-c", f"model.base_url={server.url}")
+        carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run", MODEL="openai/tiny", more=more)
+    assert f"- {lesson} [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
+    for memory in ("TRIAL", "FILE"):
+        assert "took 1 skill of" in carry_out("trace2skill", f"memory skills load skills --memory {memory}")
 
 
 @pytest.mark.slow

@@ -220,6 +220,7 @@ def make_parts(
         seed=settings.seed,
         others=tuple(others),
         gate=settings.gate,
+        track=settings.track,
         allowed=settings.sandbox.allow,
         localise=any(choice.name in MODEL_FREE_POLICIES for choice in policies_of(settings)),
         lines=settings.lines,

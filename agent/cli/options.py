@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +27,7 @@ __all__ = [
     "GoalTests",
     "Image",
     "Instructions",
+    "Interface",
     "Json",
     "MaxNodes",
     "MaxSeconds",
@@ -57,6 +58,10 @@ __all__ = [
     "settings_of",
 ]
 
+Interface = Annotated[
+    list[str] | None,
+    typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
+]
 Test = Annotated[
     str | None,
     typer.Option(
@@ -234,25 +239,31 @@ def require(option: str, name: str) -> None:
         raise UsageError(f"--{option} {name}: {meant}it is one of {', '.join(known)}")
 
 
-def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, values: Mapping[str, Any]) -> Settings:
-    """The settings of a command: those of `-c`, then the models, then the command's parameters, by name. Parameters
-    that are not given, or are not settings, change nothing.
+def settings_of(
+    config: Sequence[str] | None,
+    models: Sequence[str] | None,
+    *,
+    model_price: str | None = None,
+    **flags: str | float | Path | Sequence[str] | None,
+) -> Settings:
+    """The settings of a command: those of `-c`, then the models, then the options by their parameters' names. An option
+    that is not given changes nothing.
 
     Raises:
         agent.errors.ConfigError: as `agent.config.load`.
         agent.errors.UsageError: the value of an option is wrong, or the tests run with the Python of an image.
+        KeyError: a parameter that is no setting.
     """
     for name in ("search", "value", "recipe"):
-        if values.get(name):
-            require(name, values[name])
+        if chosen := flags.get(name):
+            require(name, str(chosen))
     from agent.config import given, naming
     from agent.models.prices import dollars
 
-    flags = {key: values.get(name) for name, key in _SETTINGS.items()}
-    flags = {key: str(value) if isinstance(value, Path) else value for key, value in flags.items()}
-    price = values.get("model_price")
-    kept = {key: value for key, value in flags.items() if value is not None and value is not False and value != []}
-    settings = given(config or (), {**naming(models or ()), **kept, "model.price": price and dollars(price)})
-    if values.get("python") and (settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")):
-        raise UsageError(f"--python {values['python']} is on this machine, and the tests run in an image: leave it out")
+    values = {_SETTINGS[name]: str(flag) if isinstance(flag, Path) else flag for name, flag in flags.items()}
+    kept = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
+    price = model_price and dollars(model_price)
+    settings = given(config or (), {**naming(models or ()), **kept, "model.price": price})
+    if (python := flags.get("python")) and (settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")):
+        raise UsageError(f"--python {python} is on this machine, and the tests run in an image: leave it out")
     return settings

@@ -20,6 +20,7 @@ from typing import Any
 
 from agent.files import to_json, write_atomically
 from agent.measure import SuiteReport
+from agent.parsing import adapter
 from agent.version import version
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.jsonl_ledger import Ledger, read_lines
@@ -211,7 +212,5 @@ def _bundle(facts: Mapping[str, Any], files: Mapping[str, bytes]) -> Bundle:
 
 
 def _report(data: bytes) -> SuiteReport:
-    from pydantic import TypeAdapter
-
-    report: SuiteReport = TypeAdapter(SuiteReport).validate_python(json.loads(data))
+    report: SuiteReport = adapter(SuiteReport).validate_python(json.loads(data))
     return report
