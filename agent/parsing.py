@@ -6,9 +6,19 @@ import ast
 import json
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 
-__all__ = ["loads", "python", "reason"]
+__all__ = ["adapter", "loads", "python", "reason"]
+
+
+@cache
+def adapter(kind: Any, discriminator: str = "") -> Any:
+    """Pydantic's adapter of a type, made at its first use; `discriminator` is the key that tells a union's members
+    apart."""
+    from pydantic import Field, TypeAdapter
+
+    return TypeAdapter(Annotated[kind, Field(discriminator=discriminator)] if discriminator else kind)
 
 
 def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:

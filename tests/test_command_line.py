@@ -52,6 +52,14 @@ def test_a_short_h_asks_for_help(words):
     assert (said.exit_code, said.output.startswith("Usage: ")) == (0, True), said.output
 
 
+@pytest.mark.parametrize(("asked", "usual"), [
+    (["help"], ["-h"]), (["help", "solve"], ["solve", "-h"]), (["help", "bench", "run"], ["bench", "run", "-h"]),
+    (["config", "help", "show"], ["config", "show", "-h"]),
+])  # fmt: skip
+def test_help_is_a_command_too(asked, usual):
+    assert CliRunner().invoke(app, asked).output == CliRunner().invoke(app, usual).output
+
+
 def test_a_short_v_in_capitals_asks_for_the_version():
     assert CliRunner().invoke(app, ["-V"]).output == CliRunner().invoke(app, ["--version"]).output
 
@@ -101,13 +109,17 @@ class TestHelp:
 
 class TestSettingsOfACommand:
     def test_what_is_not_given_changes_nothing(self):
-        assert settings_of(None, None, {"workers": None, "paranoid": False, "setup": [], "unheard_of": 3}) == load()
+        assert settings_of(None, None, workers=None, paranoid=False, setup=[]) == load()
+
+    def test_a_parameter_that_is_no_setting_is_refused(self):
+        with pytest.raises(KeyError, match="unheard_of"):
+            settings_of(None, None, unheard_of=None)
 
     def test_a_zero_is_given(self, tmp_path):
         (tmp_path / "seven.toml").write_text("seed = 7\n[budget]\nmax_usd = 7.0\n")
-        settings = settings_of([str(tmp_path / "seven.toml")], None, {"seed": 0, "max_usd": 0.0})
+        settings = settings_of([str(tmp_path / "seven.toml")], None, seed=0, max_usd=0.0)
         assert (settings.seed, settings.budget.max_usd) == (0, 0.0)
 
     def test_several_models_share_a_tree(self):
-        settings = settings_of(None, ["mutate", "openai/x"], {})
+        settings = settings_of(None, ["mutate", "openai/x"])
         assert (settings.policy.name, [each.name for each in settings.panel]) == ("mutate", ["openai/x"])

@@ -37,9 +37,9 @@ app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from agent.version import version
 
-        sys.stdout.write(f"ramify {version('ramify')}\n")
+        sys.stdout.write(f"ramify {version()}\n")
         raise typer.Exit
 
 
@@ -57,7 +57,7 @@ def ramify(
 def solve(
     issue: Annotated[
         str | None,
-        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
+        typer.Argument(metavar="ISSUE|-", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,
@@ -120,7 +120,33 @@ def solve(
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
     config = [*(config or ()), *(["memory.enabled=false"] if no_memory else ())]
-    raise typer.Exit(begin(request, options.settings_of(config, model, locals()), out, output, apply=apply))
+    settings = options.settings_of(
+        config,
+        model,
+        effort=effort,
+        recipe=recipe,
+        test_framework=test_framework,
+        search=search,
+        value=value,
+        sandbox=sandbox,
+        image=image,
+        python=python,
+        setup=setup,
+        paranoid=paranoid,
+        instructions=instructions,
+        model_price=model_price,
+        max_nodes=max_nodes,
+        max_usd=max_usd,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
+        memory=memory,
+        workers=workers,
+        rollouts=rollouts,
+        rounds=rounds,
+        delegate=delegate,
+        seed=seed,
+    )
+    raise typer.Exit(begin(request, settings, out, output, apply=apply))
 
 
 @failures_told
@@ -214,13 +240,12 @@ def clean(
     ] = False,
 ) -> None:
     """Remove what earlier runs left on this machine. It is listed; journals and patches are kept."""
-    from agent.cli.cleanup import confirm, leftovers
+    from agent.cli.cleanup import leftovers
 
-    if states and not dry_run and not yes:
-        confirm(all_users)
     done = "would remove" if dry_run else "removed"
     count = size = 0
-    for left in leftovers(states=states, environments=environments, all_users=all_users):
+    ask = not dry_run and not yes
+    for left in leftovers(states=states, environments=environments, all_users=all_users, ask=ask):
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
             run = f" of run {left.store.parent}" if left.store else ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli.run_list import Runs
+from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -195,13 +196,19 @@ def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> s
         }
     if as_json:
         return json.dumps({"runs": len(runs), "formats": found}) + "\n"
-    return "".join(_counts(name, held) for name, held in found.items())
+    return f"{counted(len(runs), 'run')} would leave:\n" + "".join(_counts(name, held) for name, held in found.items())
 
 
 def _counts(name: str, held: Mapping[str, Any]) -> str:
-    """A line with the number of rows of a format, and one for each reason why there are no more."""
+    """A line with the number of rows of a format and what trains on them, and one for each reason why there are no
+    more."""
+    from agent.learning.export.registry import FORMATS
+    from agent.learning.training import METHODS
+
+    trains = [method for method, forms in METHODS.items() if name in forms] if held["rows"] else []
+    use = f" (ramify train {' or '.join(trains)})" if trains else ""
     rests = f", {submitted} of which rest on `submitted`" if (submitted := held["outcomes"].get("submitted")) else ""
-    why = "" if held["rows"] or held["refused"] else ": no run has such rows"
-    lines = [f"{held['rows']:>8}  {name}{rests}{why}"]
+    why = "" if held["rows"] or held["refused"] else f": no run has such rows: {FORMATS[name].text}"
+    lines = [f"{held['rows']:>8}  {name}{use}{rests}{why}"]
     lines += [f"{count:>18}  refused: {reason}" for reason, count in sorted(held["refused"].items())]
     return "\n".join(lines) + "\n"

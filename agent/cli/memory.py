@@ -35,7 +35,7 @@ LINE_CHARS = 136
 """The width of a listed item: its id, its kind, and as much of its text as fits."""
 
 MemoryFile = Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory.")]
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs that have ended.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Directories of runs that have ended.")]
 KINDS: tuple[Kind, ...] = ("episode", "insight", "reflection", "experience")
 
 
@@ -100,7 +100,7 @@ def search(
 @app.command(epilog=example("ramify memory show --memory notes"))
 def show(
     memory: MemoryFile,
-    item: Annotated[str | None, typer.Argument(metavar="[ID]", help="The id of an item or of a run.")] = None,
+    item: Annotated[str | None, typer.Argument(metavar="ID", help="The id of an item or of a run.")] = None,
 ) -> None:
     """List the runs and what was learned from them, or print one item."""
     store = _existing(memory).store

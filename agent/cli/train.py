@@ -33,7 +33,7 @@ _HELP: dict[Method, str] = {
 
 @app.command(epilog=example("ramify train counts runs --out counts.json"))
 def counts(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Directories of runs, or of batches.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="For --model edit -c policy.counts=FILE.")],
 ) -> None:
     """Count in trees which kinds of edits were right: the simplest policy to learn, and the baseline to beat."""
@@ -59,7 +59,7 @@ def counts(
 
 def _command(method: Method) -> Callable[..., None]:
     def command(
-        data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Folders that ramify export wrote.")],
+        data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Folders that ramify export wrote.")],
         out: Annotated[
             Path, typer.Option("-o", "--out", metavar="DIR", help="Training directory; the same training is resumed.")
         ],

@@ -87,7 +87,9 @@ def run(
     instructions: options.Instructions = None,
     config: options.Config = None,
     model_price: options.ModelPrice = None,
-    max_nodes: Annotated[int | None, typer.Option(metavar="N", help="The most states, per instance.")] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states, per instance.")
+    ] = None,
     max_usd: Annotated[
         float | None,
         typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars, per instance."),
@@ -131,7 +133,26 @@ def run(
         max_measurements=total_measurements,
         max_seconds=total_seconds,
     )
-    settings = options.settings_of(config, model, locals())
+    settings = options.settings_of(
+        config,
+        model,
+        effort=effort,
+        recipe=recipe,
+        search=search,
+        value=value,
+        rollouts=rollouts,
+        rounds=rounds,
+        seed=seed,
+        sandbox=sandbox,
+        image=image,
+        paranoid=paranoid,
+        instructions=instructions,
+        model_price=model_price,
+        max_nodes=max_nodes,
+        max_usd=max_usd,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
+    )
     ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
