@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
-__all__ = ["adapter", "loads", "reason"]
+__all__ = ["adapter", "loads", "python", "reason"]
 
 
 @cache
@@ -31,3 +33,12 @@ def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
 def reason(error: Exception) -> str:
     """The message of an error on one line; of a pydantic error, the part that says what is wrong and why."""
     return " ".join(str(error).partition("[type=")[0].split())[:200]
+
+
+def python(source: str) -> ast.Module | None:
+    """The syntax tree of a Python source, without warnings; None if it is not Python, or needs a newer one."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from agent.evaluate.guard import Flag, text_of
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.protection import Protection
+from agent.parsing import python
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
@@ -167,9 +167,4 @@ def _normal(text: str) -> str:
 
 
 def _parsed(source: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
+    return python(source) or ast.Module([], [])
