@@ -135,11 +135,15 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "memory_consolidate": [{"lessons": "1: Look.", "fence": "lessons-1"}],
     "memory_operations": [{"evidence": "It ended.", "fence": "repair-1", "most": 6}],
     "memory_evidence": [
-        {**REPAIR, "failures": "", "lessons": (), "patch": "", "insights": []},
+        {**REPAIR, "failures": "", "lessons": (), "contrasts": (), "patch": "", "insights": []},
         {
             **REPAIR,
             "failures": "E: 1",
             "lessons": ("Look.",),
+            "contrasts": (
+                {"right": "+ 1", "wrong": "+ 2", "said": "E: 2"},
+                {"right": "+ 1", "wrong": "+ 3", "said": ""},
+            ),
             "patch": "+ 1",
             "insights": [{"id": "i1", "text": "Do."}],
         },

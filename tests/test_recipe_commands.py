@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from agent.recipes import everything, named
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from benchmarks.cli.app import app as bench
-from tests.exporting import Recorder, chat_tree, failing_call, small_tree
+from tests.exporting import TASK, Recorder, chat_tree, edit, failing_call, small_tree
 from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
 from tests.scripted_server import ScriptedServer, says
@@ -135,6 +136,23 @@ def test_the_solved_paths_of_a_run_go_with_the_values_of_its_steps(tmp_path, mon
     (path,) = exported("rest-mcts", "export RUN... --format sft", tmp_path / "run", tmp_path / "paths", monkeypatch)
     assert "three" in json.dumps(path["messages"])
     assert "four" not in json.dumps(path["messages"])
+
+
+@pytest.mark.parametrize("more", [["--easy-first"], []])
+def test_rows_of_tasks_that_are_solved_more_often_come_first(more, tmp_path):
+    """`hard` is solved by one of two rollouts in each of two runs, `easy` by both."""
+    runs = []
+    for number, (name, *values) in enumerate((("hard", 1.0, 0.1), ("easy", 1.0, 1.0), ("hard", 0.1, 1.0))):
+        made = Recorder(tmp_path / f"run{number}", replace(TASK, id=name))
+        for place, value in enumerate(values):
+            made.add(0, value, [edit(f"{name} {number} {place}")], line_end="submitted", terminal=True)
+        made.close().close()
+        runs.append(str(tmp_path / f"run{number}"))
+    argv = ["export", *runs, "--format", "sft", "--out", str(tmp_path / "rows"), *more]
+    assert CliRunner().invoke(app, argv, catch_exceptions=False).exit_code == 0
+    rows = [json.loads(line) for line in (tmp_path / "rows" / "train.jsonl").read_text().splitlines()]
+    order = ["easy", "easy", "hard", "hard"] if more else ["hard", "easy", "easy", "hard"]
+    assert [row["provenance"]["task"] for row in rows] == order
 
 
 def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):

@@ -10,7 +10,7 @@ from agent.learning.memory.admission import Unverified, now, source_of
 from agent.learning.memory.distilling import Distiller
 from agent.learning.memory.insights import Add
 from agent.learning.memory.items import Experience, Source
-from agent.learning.memory.remembering import episode, experiences
+from agent.learning.memory.remembering import contrasts, episode, experiences
 from agent.learning.memory.skills import Lessons
 from agent.models.conversing import Abstained, line
 from agent.run.paths import journal_of
@@ -62,7 +62,7 @@ def _taught(run: Run, source: Source, distiller: Distiller | None) -> tuple[str,
     if distiller is None:
         return own
     try:
-        operations = distiller(episode(run, source), own, ())
+        operations = distiller(episode(run, source), own, (), contrasts(run))
     except Abstained as why:
         log.warning("%s: the model's answer cannot be used; taking the run's own lessons: %s", source.id, why)
         return own
