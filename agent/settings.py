@@ -291,10 +291,10 @@ class Settings(BaseModel):
     model_config = _STRICT
     effort: Effort | None = None
     """How much is spent (`agent.efforts`): `low`, `medium`, `high` or `max`, whose settings replace the defaults. All
-    other settings that are given, and a recipe's, win over it."""
+    other given settings, and those of a recipe, override it."""
     recipe: str | None = None
-    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
-    given win over it."""
+    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other given
+    settings override it."""
     policy: Choice = Choice(name="mutate")
     """`mutate`, `edit` (the same edits, ranked), or the name of a model. `policy = ["mutate", "openai/x"]` names this
     one and a panel."""
