@@ -66,7 +66,7 @@ def test_a_red_build_is_repaired_graded_and_reported(folder: Path, tmp_path: Pat
 
 def test_predictions_whose_instances_are_not_known_are_graded_with_a_source(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "preds.json").write_text("{}")
-    with pytest.raises(UsageError, match="name them with --source"):
+    with pytest.raises(UsageError, match="name its instances with --source"):
         ramify_bench("grade", tmp_path / "preds.json", *OPTIONS)
     moved = tmp_path / "batch"
     moved.mkdir()
