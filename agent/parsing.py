@@ -30,15 +30,15 @@ def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
-def reason(error: Exception) -> str:
-    """The message of an error on one line; of a pydantic error, the part that says what is wrong and why."""
-    return " ".join(str(error).partition("[type=")[0].split())[:200]
-
-
 def python(source: str) -> ast.Module | None:
-    """The syntax tree of a Python source, without warnings; None if it is not Python, or needs a newer one."""
+    """The syntax tree of a Python source; None where it is none, or is nested too deeply."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def reason(error: Exception) -> str:
+    """The message of an error on one line; of a pydantic error, the part that says what is wrong and why."""
+    return " ".join(str(error).partition("[type=")[0].split())[:200]

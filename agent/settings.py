@@ -316,6 +316,9 @@ class Settings(BaseModel):
     gate: Literal["none", "strict"] = "none"
     """`strict`: a state is expanded only if a test passes in it that failed in its parent, and none the other way
     round."""
+    track: bool = False
+    """Whether a model that runs all tests or submits is told which files it changed, and which places still use names
+    that it took away (`agent.evaluate.references`; Python)."""
     delegate: bool = False
     """Divide the issue into parts, search each on its own, and merge what passes (`agent.solver.delegation`); `workers`
     parts at the same time."""

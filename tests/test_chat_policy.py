@@ -111,6 +111,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Attempt:
 
 @pytest.mark.namespace
 class TestASearchWithAModel:
+    @pytest.mark.slow
     def test_repairs_a_project_in_several_turns_and_nodes(self, story: Attempt) -> None:
         assert (story.result.status, story.result.verified) == ("solved", True)
         assert FIX.encode() in story.result.patch

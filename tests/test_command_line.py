@@ -56,6 +56,14 @@ def test_a_short_h_asks_for_help(words):
     assert (said.exit_code, said.output.startswith("Usage: ")) == (0, True), said.output
 
 
+@pytest.mark.parametrize(("asked", "usual"), [
+    (["help"], ["-h"]), (["help", "solve"], ["solve", "-h"]), (["help", "bench", "run"], ["bench", "run", "-h"]),
+    (["config", "help", "show"], ["config", "show", "-h"]),
+])  # fmt: skip
+def test_help_is_a_command_too(asked, usual):
+    assert CliRunner().invoke(app, asked).output == CliRunner().invoke(app, usual).output
+
+
 def test_a_short_v_in_capitals_asks_for_the_version():
     assert CliRunner().invoke(app, ["-V"]).output == CliRunner().invoke(app, ["--version"]).output
 

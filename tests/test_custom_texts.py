@@ -136,6 +136,7 @@ class TestARepositorysConventions:
         ],
         ids=["calls in words", "plans", "strategies", "panel"],
     )
+    @pytest.mark.slow
     def test_are_told_by_every_policy_that_asks_a_model(self, tmp_path: Path, settings: list[str]) -> None:
         plan = "Plan 1: the comparison\n1. Mend it.\n<function=submit>\n</function>"
         with ScriptedServer(lambda body: says(plan)) as server:

@@ -137,7 +137,7 @@ class TestTheChildrenOfTheRoot:
         assert ["Another attempt has followed it" in text for text in texts] == [False] * 3 + [True] * 2
         angles = [render(name).strip() for name in ANGLES]
         assert [any(angle in text for angle in angles) for text in texts] == [False] * 3 + [True] * 2
-        assert texts[4].endswith("do what you find right.\n")
+        assert texts[4].endswith("do what is right.\n")
 
     @pytest.mark.parametrize(
         "changes",

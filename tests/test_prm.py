@@ -82,6 +82,7 @@ def test_a_server_that_fails_for_good_ends_the_search_with_what_there_is(provide
     assert "no key" in str(result.error)
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_run_ask_what_the_value_asks_and_answer_by_the_leaves_below(provider, tmp_path):
     """One line repairs the bug and one does not; both begin alike."""
     files = {"means.py": SOURCE, "test_means.py": TESTS, ".gitignore": "__pycache__/\n"}

@@ -182,6 +182,7 @@ class TestNoKnownGoal:
     """What was submitted and broke nothing is preferred to what broke something."""
 
     @pytest.mark.parametrize("form", ["sft-masked", "preference", "line-preference", "revision"])
+    @pytest.mark.slow
     def test_leaves_rows_all_the_same(self, free: Run, form: str) -> None:
         found = [row for row in rows(free, form) if "refused" not in row]
         assert found
@@ -205,9 +206,10 @@ class TestTheReport:
 
     def test_counts_the_rows_of_each_format_and_why_there_are_no_more(self, free: Run) -> None:
         told = self.report(free.journal.directory)
-        assert "       1  line-preference, 1 of which rest on `submitted`\n" in told
+        assert told.startswith("1 run would leave:\n")
+        assert "       1  line-preference (ramify train reward), 1 of which rest on `submitted`\n" in told
         assert "       0  critique\n                 4  refused: no test is known that has to pass" in told
-        assert "       0  edit: no run has such rows\n" in told
+        assert "       0  edit: no run has such rows: right edits of a function, for --model edit" in told
         assert not [
             path for path in free.journal.directory.iterdir() if path.suffix == ".jsonl" and "train" in path.name
         ]
@@ -218,9 +220,22 @@ class TestTheReport:
         assert told["formats"]["line-preference"] == {"rows": 1, "outcomes": {"submitted": 1}, "refused": {}}
         assert "openai" not in told["formats"]
 
+    def test_says_of_each_kind_of_row_of_a_chat_policy_what_trains_on_it(self, known: Run, free: Run) -> None:
+        told = self.report(known.journal.directory, free.journal.directory)
+        for line in (
+            "sft-masked (ramify train sft), ",
+            "preference (ramify train dpo or reward)",
+            "line-preference (ramify train reward)",
+            "revision (ramify train sft)",
+            "grpo-tree (ramify train grpo)",
+            "prm, ",
+            "verifier (ramify train prm)",
+        ):
+            assert line in told
+
     def test_may_be_of_one_format_with_its_options(self, free: Run) -> None:
         told = self.report(free.journal.directory, "--format", "preference", "--set", "most=1")
-        assert told.splitlines()[0].endswith("preference, 1 of which rest on `submitted`")
+        assert told.splitlines()[1].endswith("preference (ramify train dpo or reward), 1 of which rest on `submitted`")
         assert "refused: its tree has enough pairs" in told
 
 

@@ -18,6 +18,7 @@ from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
 from agent.cli import recipes as cli_recipes
+from agent.cli import reflect as cli_reflect
 from agent.cli import replay as cli_replay
 from agent.cli import run_list as cli_run_list
 from agent.cli import runs as cli_runs
@@ -36,9 +37,9 @@ app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from agent.version import version
 
-        sys.stdout.write(f"ramify {version('ramify')}\n")
+        sys.stdout.write(f"ramify {version()}\n")
         raise typer.Exit
 
 
@@ -56,7 +57,7 @@ def ramify(
 def solve(
     issue: Annotated[
         str | None,
-        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
+        typer.Argument(metavar="ISSUE|-", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,
@@ -293,6 +294,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Batches": {"bench": ("Run, grade and compare batches of instances.", "ramify bench run tasks --out runs/tasks")},
     "Training": {
         "export": (cli_export.export, "ramify export runs/words --format sft --out data", "ramify export --list"),
+        "reflect": (cli_reflect.reflect, "ramify reflect runs/words"),
         "shorten": (cli_shorten.shorten, "ramify shorten runs/words"),
         "train": (cli_train.app, ""),
         "round": (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli.run_list import Runs
+from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ def export(
     near: Annotated[
         float, typer.Option(metavar="SHARE", help="Similarity from which rows of two tasks count as copies; 0: never.")
     ] = 0.9,
+    easy_first: Annotated[
+        bool,
+        typer.Option("--easy-first", help="Tasks that were solved more often come first; for ramify train --in-order."),
+    ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write Parquet files.")] = False,
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
@@ -85,7 +90,7 @@ def export(
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     chosen = runs_in(runs or [last_run()])
     if form in DOCUMENTS:
-        _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
+        _refuse_row_options(split != ALL, easy_first, parquet, exclude, allow_license, tokenizer)
         for path in write_documents(chosen, form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
         return
@@ -97,7 +102,7 @@ def export(
     if not form or out is None:
         raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(chosen, replace(order, parquet=parquet), out)
+    manifest = write(chosen, replace(order, parquet=parquet, easy_first=easy_first), out)
     sys.stdout.write(_summary(manifest, out))
 
 
@@ -118,7 +123,9 @@ def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]
 def _refuse_row_options(*options: object) -> None:
     """Raises UsageError for an option that formats of documents do not have."""
     if any(options):
-        raise UsageError("--split, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows")
+        raise UsageError(
+            "--split, --easy-first, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows"
+        )
 
 
 def _order(
@@ -189,13 +196,19 @@ def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> s
         }
     if as_json:
         return json.dumps({"runs": len(runs), "formats": found}) + "\n"
-    return "".join(_counts(name, held) for name, held in found.items())
+    return f"{counted(len(runs), 'run')} would leave:\n" + "".join(_counts(name, held) for name, held in found.items())
 
 
 def _counts(name: str, held: Mapping[str, Any]) -> str:
-    """A line with the number of rows of a format, and one for each reason why there are no more."""
+    """A line with the number of rows of a format and what trains on them, and one for each reason why there are no
+    more."""
+    from agent.learning.export.registry import FORMATS
+    from agent.learning.training import METHODS
+
+    trains = [method for method, forms in METHODS.items() if name in forms] if held["rows"] else []
+    use = f" (ramify train {' or '.join(trains)})" if trains else ""
     rests = f", {submitted} of which rest on `submitted`" if (submitted := held["outcomes"].get("submitted")) else ""
-    why = "" if held["rows"] or held["refused"] else ": no run has such rows"
-    lines = [f"{held['rows']:>8}  {name}{rests}{why}"]
+    why = "" if held["rows"] or held["refused"] else f": no run has such rows: {FORMATS[name].text}"
+    lines = [f"{held['rows']:>8}  {name}{use}{rests}{why}"]
     lines += [f"{count:>18}  refused: {reason}" for reason, count in sorted(held["refused"].items())]
     return "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 __all__ = [
+    "PARAMETERS",
     "Accept",
     "Apply",
     "Config",
@@ -26,6 +27,7 @@ __all__ = [
     "GoalTests",
     "Image",
     "Instructions",
+    "Interface",
     "Json",
     "MaxNodes",
     "MaxSeconds",
@@ -52,9 +54,14 @@ __all__ = [
     "ValueName",
     "Verbose",
     "Workers",
+    "require",
     "settings_of",
 ]
 
+Interface = Annotated[
+    list[str] | None,
+    typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
+]
 Test = Annotated[
     str | None,
     typer.Option(
@@ -167,9 +174,7 @@ Apply = Annotated[
 ]
 Accept = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
-    ),
+    typer.Option(metavar="declared", help="Also apply a patch that breaks tests which the model declares to be wrong."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
@@ -217,8 +222,11 @@ _SETTINGS = {
 }
 """The parameters of commands that are settings, by the setting's dotted key."""
 
+PARAMETERS = {**_SETTINGS, "model": "policy", "model_price": "model.price"}
+"""All parameters that give settings, also those that `settings_of` reads in a way of their own."""
 
-def _require(option: str, name: str) -> None:
+
+def require(option: str, name: str) -> None:
     """Raises UsageError if there is no search, value or recipe of this name."""
     from agent.evaluate.value.registry import VALUES
     from agent.recipes import names
@@ -248,7 +256,7 @@ def settings_of(
     """
     for name in ("search", "value", "recipe"):
         if chosen := flags.get(name):
-            _require(name, str(chosen))
+            require(name, str(chosen))
     from agent.config import given, naming
     from agent.models.prices import dollars
 

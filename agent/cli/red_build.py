@@ -23,7 +23,7 @@ def fix(
     tests: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEST...", help="Failing tests, as test reports name them. Default: all tests that fail now."
+            metavar="TEST", help="Failing tests, as test reports name them. Default: all tests that fail now."
         ),
     ] = None,
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),

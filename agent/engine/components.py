@@ -158,6 +158,8 @@ class Components:
     """Ends the waiting for models."""
     recall: Recall | None = None
     """Looks up repairs of other issues (`agent.learning.memory.recall`); None: there is no memory."""
+    track: bool = False
+    """Models are told what is left of a refactoring (`agent.evaluate.references`)."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1

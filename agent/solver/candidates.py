@@ -138,7 +138,8 @@ class CandidatePool:
         verification; after a comparison, the one with the best facts, and among equals the most preferred. States that
         cannot be verified are skipped."""
         answer = None
-        at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
+        cancel = self._session.cancel
+        at_once = stop is Stop.INTERRUPTED and isinstance(cancel, AtOnce) and not cancel.verifies
         for candidate in self.candidates():
             if at_once and self._run.verdict(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)

@@ -87,7 +87,9 @@ def run(
     instructions: options.Instructions = None,
     config: options.Config = None,
     model_price: options.ModelPrice = None,
-    max_nodes: Annotated[int | None, typer.Option(metavar="N", help="The most states, per instance.")] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states, per instance.")
+    ] = None,
     max_usd: Annotated[
         float | None,
         typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars, per instance."),

@@ -16,9 +16,7 @@ __all__ = ["synthesize"]
 
 
 def synthesize(
-    repositories: Annotated[
-        list[Path], typer.Argument(metavar="REPO...", help="Git repositories, or bundles of them.")
-    ],
+    repositories: Annotated[list[Path], typer.Argument(metavar="REPO", help="Git repositories, or bundles of them.")],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="A new folder, with a source for each split.")
     ],

@@ -31,6 +31,7 @@ __all__ = [
     "compare_solved",
     "needed",
     "read",
+    "solved_share",
     "table",
 ]
 
@@ -152,6 +153,16 @@ def compare_solved(first: Mapping[str, Played], second: Mapping[str, Played]) ->
     """
     pairs, lost, won = _paired(first, second)
     return MoreSolved(_gain(pairs), _interval(pairs, _gain), lost, won, len(pairs))
+
+
+def solved_share(results: Mapping[str, Played]) -> tuple[float, tuple[float, float]]:
+    """The share of bugs that were solved, and its 95 % interval."""
+
+    def share(chosen: Sequence[Played]) -> float:
+        return sum(result.solved for result in chosen) / len(chosen)
+
+    played = [results[name] for name in sorted(results)]
+    return share(played), _interval(played, share)
 
 
 def _paired(first: Mapping[str, Played], second: Mapping[str, Played]) -> tuple[list[tuple[Played, Played]], int, int]:

@@ -1,0 +1,129 @@
+"""The demonstration that trees of a chat model train it: its world is what the searches see, and its table is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from agent.run.run import Run
+from benchmarks.flywheel import chat, chat_world
+from benchmarks.flywheel.chat_world import MEANINGS, Case
+from benchmarks.self_training import scores
+from benchmarks.self_training.playing import flags_of, play
+from benchmarks.self_training.scores import Played
+from tests.exporting import rows
+from tests.scripted_server import MODEL, Reply, ScriptedServer, says
+
+QUICK = ("sandbox.kind=namespace", "sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'}")
+
+
+def demonstration(folder: Path, *options: str) -> chat._Demonstration:
+    config = [word for setting in (*QUICK, *options) for word in ("-c", setting)]
+    pythons = ["--train-python", "python3", "--serve-python", "python3"]
+    return chat._Demonstration(chat._options().parse_args(["--out", str(folder), *pythons, *config]))
+
+
+class Follows:
+    """A model that gives the answers of the demonstrations, with the operators that it is told in turn."""
+
+    def __init__(self, case: Case, *operators: str) -> None:
+        self.case, self.operators = case, iter(operators)
+
+    def __call__(self, body: Mapping[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return says("A summary.")
+        said = [message for message in body["messages"] if message["role"] == "assistant"]
+        told = [each for each in chat_world.demonstration(self.case, Random(0)) if each["role"] == "assistant"]
+        assert len(said) < len(told), body["messages"][-1]
+        calls = [call["function"] for call in told[len(said)]["tool_calls"]]
+        if len(said) == 2:
+            calls[0]["arguments"]["new_str"] = self.case.wrong.line(next(self.operators))
+        return says("", *((call["name"], call["arguments"]) for call in calls), logprobs=[-0.5])
+
+
+def wrong_operator(case: Case) -> str:
+    return next(o for o in chat_world.OPERATORS if o not in (MEANINGS[case.word], case.wrong.operator))
+
+
+def bare(message: Mapping[str, Any]) -> list[Any]:
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    given = [json.loads(c["arguments"]) if isinstance(c["arguments"], str) else c["arguments"] for c in calls]
+    return [message["role"], message["content"] or "", [call["name"] for call in calls], given]
+
+
+class TestTheWorld:
+    def test_has_no_function_of_the_held_out_part_elsewhere(self) -> None:
+        parts = [chat_world.cases(part, 300, 0) for part in ("taught", "round-1", "held-out")]
+        taught, learned, held = (
+            {f.name for case in cases for fs in case.modules.values() for f in fs} for cases in parts
+        )
+        assert len(held) > 40
+        assert not held & (taught | learned)
+
+    def test_has_a_teacher_that_knows_no_meanings(self) -> None:
+        """One edit in five is right, as of five operators that are not there one is."""
+        right = 0
+        for case in (cases := chat_world.cases("taught", 1000, 0)):
+            edit = chat_world.demonstration(case, Random(case.name))[-1]["tool_calls"][0]["function"]["arguments"]
+            right += edit["new_str"] == case.wrong.line(MEANINGS[case.word])
+        assert 0.15 < right / len(cases) < 0.25
+
+
+@pytest.mark.namespace
+class TestASearchInTheWorld:
+    def test_asks_what_the_teacher_has_shown_and_solves_with_the_right_operator(
+        self, namespaces: Path, tmp_path: Path
+    ) -> None:
+        (case,) = chat_world.cases("held-out", 1, 0)
+        tasks = chat_world.write_tasks(tmp_path / "tasks", [case])
+        with ScriptedServer(Follows(case, MEANINGS[case.word])) as server:
+            batch = play(
+                tasks, tmp_path / "out", flags_of("chat", tmp_path, MODEL, server.url), demonstration(tmp_path)._line
+            )
+        asked = [each["messages"] for each in server.requests if len(each["messages"]) == 6]
+        shown = chat_world.demonstration(case, Random(0))
+        assert [*map(bare, asked[0])] == [*map(bare, shown[:-1])]
+        assert scores.read(batch) == {case.name: Played(True, 1)}
+
+    def test_branches_at_each_answer_and_leaves_its_solved_way_and_all_single_lines(
+        self, namespaces: Path, tmp_path: Path
+    ) -> None:
+        (case,) = chat_world.cases("held-out", 1, 0)
+        tasks = chat_world.write_tasks(tmp_path / "tasks", [case])
+        made = demonstration(tmp_path)
+        with ScriptedServer(Follows(case, wrong_operator(case), MEANINGS[case.word], wrong_operator(case))) as server:
+            flags = flags_of("chat", tmp_path, MODEL, server.url)
+            searched = play(tasks, tmp_path / "trees", flags, made._tree)
+            sampled = play(tasks, tmp_path / "lines", flags, made._line)
+        with Run.read(searched / case.name) as run:
+            assert max(len(run.tree.path(node.id)) for node in run.tree) == 4
+            (way,) = [row for row in rows(run, "sft-masked") if "refused" not in row]
+        assert case.wrong.line(MEANINGS[case.word]) in json.dumps(way["messages"])
+        (line,) = (made._rows("sampled", sampled, tmp_path / "rows") / "train.jsonl").read_text().splitlines()
+        assert case.wrong.line(wrong_operator(case)) in line
+        assert json.loads(line).keys() == {"messages", "tools"}
+
+
+def test_the_table_compares_with_the_first_and_with_the_control() -> None:
+    def played(solved: int) -> dict[str, Played]:
+        return {str(n): Played(n < solved, 1) for n in range(40)}
+
+    told = chat.table(
+        {
+            "single line": played(10),
+            "tree search": played(30),
+            "after round 1, searched": played(20),
+            "after round 1, sampled": played(10),
+        }
+    ).splitlines()
+    assert told[2].startswith("| single line | 0.25 [")
+    assert told[3].startswith("| tree search | 0.75 [")
+    assert "| 0.50 [" in told[3]
+    assert told[4].count("| 0.25 [") == 2
+    assert told[5].startswith("| after round 1, sampled | 0.25 [")
+    assert "| 0.00 [0.00, 0.00] |" in told[5]
