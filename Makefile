@@ -10,12 +10,12 @@ PYTEST_FLAGS ?=
 PYTEST = scripts/run-tests -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)  # a file's tests share sandboxes
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 FLYWHEEL = $(or $(OUT),build/flywheel)
-FIGURES = PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.figures --out $(FLYWHEEL) --cpu \
-	--train-python $(or $(RAMIFY_TRAIN),.train)/bin/python --serve-python $(or $(RAMIFY_VLLM),.vllm)/bin/python
+FLYWHEEL_PYTHONS = --cpu --train-python $(or $(RAMIFY_TRAIN),.train)/bin/python --serve-python $(or $(RAMIFY_VLLM),.vllm)/bin/python
+FIGURES = PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.figures --out $(FLYWHEEL) $(FLYWHEEL_PYTHONS)
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests begin thousands of Pythons: each would compile all that it imports
 
-.PHONY: setup demo test test-all check docs reference image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-env
+.PHONY: setup demo test test-all check docs reference image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-chat flywheel-env
 
 setup: $(VENV)/.dev-installed
 
@@ -72,6 +72,9 @@ flywheel-modules: flywheel-env  # the same on modules of real projects, which pi
 		--mutants 140 --held-out-mutants 180 --lines 60 --cpu-s 1.0 \
 		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') \
 		--source $(FLYWHEEL)/repositories --warm-up 48000 --rows-a-function 4 --warm-up-steps 8000 --steps 80
+
+flywheel-chat: flywheel-env  # a chat model from nothing, trained by its own trees and, as a control, by its single lines
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.chat --out $(FLYWHEEL)-chat $(FLYWHEEL_PYTHONS)
 
 flywheel-env: setup
 	@scripts/train-env

@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 from agent.efforts import EFFORTS
 from agent.errors import ConfigError, OptionRefused
 from agent.recipes import named
-from agent.settings import Settings
+from agent.settings import Settings, renamed
 
 __all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
 
@@ -205,7 +205,7 @@ def _choice(value: object) -> object:
             options = {k: v for k, v in table.items() if k not in ("name", "options")}
             options |= table.get("options", {})
             named = {"name": table["name"]} if "name" in table else {}
-            return named | ({"options": options} if options else {})
+            return named | ({"options": renamed(options)} if options else {})
     return value
 
 

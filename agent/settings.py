@@ -27,6 +27,7 @@ __all__ = [
     "SandboxSettings",
     "Settings",
     "TournamentSettings",
+    "renamed",
 ]
 
 MODEL_FREE_POLICIES = ("mutate", "edit")
@@ -41,12 +42,20 @@ OPERATIONAL: dict[str, bool | set[str]] = {
 }
 """Settings that say where, how fast and how carefully a solver works, and not what it does."""
 
+_RENAMED = {"max_mends": "max_retries"}
+"""Options of policies and values by the names that they had in earlier versions."""
+
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def _absolute(path: Path) -> Path:
     """An absolute path, so that a run that is resumed elsewhere finds the same file."""
     return path.expanduser().absolute()
+
+
+def renamed(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a policy, a search or a value, by their names of today."""
+    return {_RENAMED.get(key, key): option for key, option in options.items()}
 
 
 class Choice(BaseModel):
@@ -59,8 +68,12 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        """A name alone is a choice without options."""
-        return {"name": value} if isinstance(value, str) else value
+        """A name alone is a choice without options; options may have the names of earlier versions."""
+        if isinstance(value, str):
+            return {"name": value}
+        if isinstance(value, dict) and isinstance(options := value.get("options"), dict):
+            return {**value, "options": renamed(options)}
+        return value
 
 
 class SandboxSettings(BaseModel):
@@ -327,7 +340,7 @@ class Settings(BaseModel):
     seed: int = 0
 
     @property
-    def in_waves(self) -> bool:
+    def in_rounds(self) -> bool:
         """Whether several rollouts are finished and compared."""
         return self.rollouts > 1 or self.rounds > 1
 
@@ -336,7 +349,7 @@ class Settings(BaseModel):
         """The search algorithm. If none is named, rounds use independent rollouts, unless the policies propose single
         edits, which need great numbers."""
         left_open = self.search.name == "auto" and not self.search.options
-        independent = self.in_waves and left_open and not self.single_edits
+        independent = self.in_rounds and left_open and not self.single_edits
         return Choice(name="best_of_n", options={"n": self.rollouts}) if independent else self.search
 
     @property

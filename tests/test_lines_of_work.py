@@ -356,7 +356,7 @@ class TestAnAnswer:
     ) -> None:
         """The model says the same in both, as one without a temperature would."""
         line = [says("a", RIGHT, TEST), says("b", SUBMIT)]
-        done = attempt([*line, *line], search=BestOfN(2), lines=2, waves=RoundComponents(rollouts=2))
+        done = attempt([*line, *line], search=BestOfN(2), lines=2, rounds=RoundComponents(rollouts=2))
         tree = done.run.tree
         assert [node.parents for node in tree] == [(), (0,), (1,), (0,), (3,)]
         assert [node.id for node in tree if node.submitted] == [2, 4]

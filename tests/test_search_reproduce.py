@@ -56,7 +56,7 @@ def searched(provider, folder, developer, rollouts=4, more=None, **changes):
         waves = RoundComponents(rollouts)
         policy, limits = ChatPolicy(ScriptedModel(developer)), Budget(max_nodes=20)
         parts = Components(
-            provider, policy, Reproduce(), PassingTests(), limits, baseline_runs=1, lines=rollouts, waves=waves
+            provider, policy, Reproduce(), PassingTests(), limits, baseline_runs=1, lines=rollouts, rounds=waves
         )
         return solve(task(repo, **changes), parts, run), run.tree
 

@@ -227,7 +227,7 @@ def make_parts(
         over=settings.over,
         patience=settings.patience,
         foresight=foresight_of(settings, models),
-        waves=round_components(settings, models),
+        rounds=round_components(settings, models),
     )
 
 

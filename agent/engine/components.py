@@ -172,5 +172,5 @@ class Components:
     """How long runs of the tests may take."""
     foresight: Foresight | Ranking | None = None
     """Says what to expect of a state before it is measured; None: its prior is the policy's."""
-    waves: RoundComponents | None = None
+    rounds: RoundComponents | None = None
     """None: one search, until a state is solved."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from agent.errors import BlobLost, JournalError, RunInUse
-from agent.files import append, cut_torn_line, to_json, whole_lines, write_atomically
+from agent.files import append, hold, to_json, whole_lines, write_atomically
 from agent.parsing import adapter, loads, reason
 from agent.run.events import Begun, Event
 
@@ -99,8 +99,7 @@ class Journal:
             self._file: IO[bytes] = _opened(self.path)
             return
         self._file = _made(directory)
-        self._hold()
-        cut_torn_line(self._file)
+        hold(self._file, directory, RunInUse)
 
     def __enter__(self) -> Self:
         return self
@@ -153,12 +152,3 @@ class Journal:
                 "back, or leave the run out"
             )
         return data
-
-    def _hold(self) -> None:
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise RunInUse(f"{self.directory} is in use by another ramify process; wait for it or stop it") from error

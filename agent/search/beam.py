@@ -10,6 +10,7 @@ from random import Random
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.support.frontier import keep
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
 
 __all__ = ["Beam"]
@@ -36,9 +37,7 @@ class Beam:
     """Worth of keeping one node of each kind, at least 0."""
 
     def __post_init__(self) -> None:
-        for name, least in (("width", 1), ("children", 1), ("depth", 1), ("cost", 0), ("coverage", 0)):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_at_least(self, width=1, children=1, depth=1, cost=0, coverage=0)
 
     @property
     def prunes(self) -> bool:

@@ -12,6 +12,7 @@ from random import Random
 from agent.actions import Effect, effect
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Node, NodeId, Tree
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["TIRED", "BestFirst"]
@@ -43,10 +44,7 @@ class BestFirst:
     """Most edits on a path."""
 
     def __post_init__(self) -> None:
-        if self.fatigue < 0 or self.depth < 1:
-            raise ValueError(
-                f"fatigue={self.fatigue}, depth={self.depth}: give fatigue at least 0 and depth at least 1"
-            )
+        require_at_least(self, fatigue=0, depth=1)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the expandable node with the highest score in the first class that has one."""

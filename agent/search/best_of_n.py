@@ -7,6 +7,7 @@ from random import Random
 
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["BestOfN"]
@@ -31,9 +32,7 @@ class BestOfN:
     """Most nodes of a rollout."""
 
     def __post_init__(self) -> None:
-        for name, least in (("n", 1), ("over", 0), ("depth", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_at_least(self, n=1, over=0, depth=1)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the end of the oldest unfinished rollout, else the root while rollouts may be begun."""

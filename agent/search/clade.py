@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.support.below import UNIT, RankedChildren, exact, sums
+from agent.search.support.options import require_one_of
 from agent.search.support.ranking import why_first
 
 __all__ = ["Clade"]
@@ -61,12 +62,9 @@ class Clade:
     """In (0, 1]; with a smaller number more is measured again."""
 
     def __post_init__(self) -> None:
-        if self.value not in ("clade", "self"):
-            raise ValueError(f"unknown value {self.value!r}: one of clade, self")
+        require_one_of(self, value=("clade", "self"), remeasure=("flaky", "always", "never"))
         if not (self.trials > 0 and self.width > 0):
             raise ValueError(f"trials={self.trials}, width={self.width}: give numbers above 0")
-        if self.remeasure not in ("flaky", "always", "never"):
-            raise ValueError(f"unknown remeasure {self.remeasure!r}: one of flaky, always, never")
         if not 0 < self.alpha <= 1:
             raise ValueError(f"alpha={self.alpha}: give a number above 0 and at most 1")
 

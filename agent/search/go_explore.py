@@ -10,6 +10,7 @@ from random import Random
 
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Facts, Ranking, why_first
 from agent.search.support.signature import ending
 
@@ -38,9 +39,7 @@ class GoExplore:
     interest: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("novelty", "value", "interest"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}={getattr(self, name)}: give a number of 0 or more")
+        require_at_least(self, novelty=0, value=0, interest=0)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the state with the shortest path in the best cell."""

@@ -10,6 +10,7 @@ from random import Random
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.mcts import Mcts
+from agent.search.support.options import require_at_least
 from agent.search.support.repairs import Repairs
 
 __all__ = ["Graph"]
@@ -49,9 +50,7 @@ class Graph:
     """Exponent of progressive widening when nothing is merged (`agent.search.mcts.Mcts`)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("stagnation", 0), ("candidates", 1), ("references", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_at_least(self, stagnation=0, candidates=1, references=0)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select a merge, else what `mcts` selects, with references from other branches where it stagnates."""

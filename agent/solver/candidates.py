@@ -108,10 +108,6 @@ class CandidatePool:
         """How good the state's patch is; NONE until it is verified."""
         return grade(node, self._run.verdict(node.id) or {}, self.scorer.task.goal_tests)
 
-    def solves(self, node: Node) -> bool:
-        """Whether the state's patch was verified and solves the task."""
-        return self.grade(node) is Grade.SOLVED
-
     def patch(self, node: Node) -> bytes:
         """The state's patch against the root state."""
         if (verdict := self._run.verdict(node.id)) is not None:

@@ -41,11 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.out = args.out.absolute()
     args.out.mkdir(parents=True, exist_ok=True)
     agreed(args.out / "world.json", args, WORLD)
-    demonstration = _Demonstration(args)
-    base = demonstration.base()
-    results = demonstration.first(base)
-    for arm in ARMS:
-        results |= demonstration.rounds(arm, base)
+    results = _Demonstration(args).results()
     text = table(results)
     (args.out / "table.md").write_text(text, encoding="utf-8")
     print(text, end="")
@@ -67,30 +63,40 @@ class _Demonstration:
         if not (out / "random" / "config.json").exists():
             program, rows = Path(chat_model.__file__), out / "demonstrations" / "train.jsonl"
             subprocess.run([self.args.train_python, program, rows, out / "random"], check=True)
-        wanted = self._wanted(out / "random", self.args.base_steps, rate=3e-3, batch=16)
+        wanted = self._wanted(out / "random", self.args.base_steps, rate=2e-3, batch=8)
         return self._trained(out / "demonstrations", wanted, out / "base")
 
-    def first(self, base: Path) -> dict[str, Mapping[str, Played]]:
-        """The single line of the first model and its tree search, on the held-out tasks."""
+    def results(self) -> dict[str, Mapping[str, Played]]:
+        """What each version solved of the held-out tasks, the first one also by a tree search."""
+        base = self.base()
         with self._served(base, "base") as flags:
-            return {
-                "single line": self._played("held-out", "base/lines", flags, self._line),
-                "tree search": self._played("held-out", "base/trees", flags, self._tree),
+            results: dict[str, Mapping[str, Played]] = {
+                "single line": self._held_out("base/lines", flags, self._line),
+                "tree search": self._held_out("base/trees", flags, self._tree),
             }
-
-    def rounds(self, arm: str, model: Path) -> dict[str, Mapping[str, Played]]:
-        """The single line on the held-out tasks after each round of an arm."""
-        out, results = self.args.out, dict[str, Mapping[str, Played]]()
-        for number in range(1, self.args.rounds + 1):
-            name = f"{arm}-{number}"
-            with self._served(model, f"{name}-before") as flags:
-                conditions = self._tree if arm == "searched" else self._line
-                batch = self._batch(f"round-{number}", f"{name}/runs", flags, conditions)
-            rows = self._rows(arm, batch, out / name / "rows")
-            model = self._trained(rows, self._wanted(model, self.args.steps), out / name / "training")
-            with self._served(model, name) as flags:
-                results[f"after round {number}, {arm}"] = self._played("held-out", f"{name}/lines", flags, self._line)
+            collected = {arm: self._collected(arm, 1, flags) for arm in ARMS}
+        for arm, batch in collected.items():
+            results |= self._rounds(arm, base, batch)
         return results
+
+    def _rounds(self, arm: str, model: Path, batch: Path) -> dict[str, Mapping[str, Played]]:
+        """The single line after each round of an arm, whose first batch was played with `model`."""
+        results: dict[str, Mapping[str, Played]] = {}
+        for number in range(1, self.args.rounds + 1):
+            place = self.args.out / f"{arm}-{number}"
+            model = self._trained(
+                self._rows(arm, batch, place / "rows"), self._wanted(model, self.args.steps), place / "training"
+            )
+            with self._served(model, place.name) as flags:
+                results[f"after round {number}, {arm}"] = self._held_out(f"{place.name}/lines", flags, self._line)
+                if number < self.args.rounds:
+                    batch = self._collected(arm, number + 1, flags)
+        return results
+
+    def _collected(self, arm: str, number: int, flags: list[str]) -> Path:
+        """The searches or single lines of a round, on tasks that are those of both arms."""
+        conditions = self._tree if arm == "searched" else self._line
+        return self._batch(f"round-{number}", f"{arm}-{number}/runs", flags, conditions)
 
     def _rows(self, arm: str, batch: Path, out: Path) -> Path:
         """The solved ways of searches, or all lines, as rows.
@@ -127,8 +133,8 @@ class _Demonstration:
         with serving.running(server, str(self.args.serve_python), log=self.args.out / f"{name}.log"):
             yield flags_of("chat", model, server.served, f"{server.root}/v1")
 
-    def _played(self, part: str, name: str, flags: list[str], conditions: Conditions) -> dict[str, Played]:
-        return scores.read(self._batch(part, name, flags, conditions))
+    def _held_out(self, name: str, flags: list[str], conditions: Conditions) -> dict[str, Played]:
+        return scores.read(self._batch("held-out", name, flags, conditions))
 
     def _batch(self, part: str, name: str, flags: list[str], conditions: Conditions) -> Path:
         out: Path = self.args.out
@@ -184,8 +190,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--train-python", type=Path, required=True, help="interpreter with the packages for training")
     parser.add_argument("--serve-python", type=Path, required=True, help="interpreter with vLLM")
-    parser.add_argument("--demonstrations", type=int, default=12000, help="lines of the teacher")
-    parser.add_argument("--base-steps", type=int, default=800, help="training steps on them, of 16 rows")
+    parser.add_argument("--demonstrations", type=int, default=6000, help="lines of the teacher")
+    parser.add_argument("--base-steps", type=int, default=600, help="training steps on them, of 8 rows")
     parser.add_argument("--tasks", type=int, default=120, help="tasks of each round")
     parser.add_argument("--held-out", type=int, default=120, help="tasks that nothing is learned from")
     parser.add_argument("--rounds", type=int, default=2)

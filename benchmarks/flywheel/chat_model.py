@@ -59,6 +59,7 @@ def make(rows: Path, folder: Path) -> None:
         num_key_value_heads=WIDTH // HEAD,
         head_dim=HEAD,
         max_position_embeddings=POSITIONS,
+        initializer_range=WIDTH**-0.5,  # that of wide models keeps a narrow one from copying
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.convert_tokens_to_ids(END),

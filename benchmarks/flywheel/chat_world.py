@@ -72,7 +72,7 @@ MODULES = ("bank", "camp", "dock", "fort", "home", "mill", "park", "shop")
 VARIABLES = ("a", "b", "c", "d", "e", "g", "h", "k", "m", "n", "p", "q", "r", "s", "u", "v")
 INPUTS = ((7, 2), (9, 4))
 """Arguments for which no two operators give the same."""
-A_MODULE = 2
+A_MODULE = 1
 """The number of functions in a module; a repository has two modules."""
 
 
