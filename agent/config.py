@@ -18,9 +18,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from agent.efforts import EFFORTS
-from agent.errors import ConfigError, UsageError
+from agent.errors import ConfigError, OptionRefused
 from agent.recipes import named
-from agent.settings import Settings
+from agent.settings import Settings, renamed
 
 __all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
 
@@ -53,7 +53,7 @@ def load(
 
     Raises:
         ConfigError: a file that cannot be read, an unknown key or recipe, a value of the wrong type.
-        UsageError: such a value of a flag.
+        OptionRefused: such a value of a flag.
     """
     return _folded(_layers(files, overrides, flags or {}))[0]
 
@@ -205,7 +205,7 @@ def _choice(value: object) -> object:
             options = {k: v for k, v in table.items() if k not in ("name", "options")}
             options |= table.get("options", {})
             named = {"name": table["name"]} if "name" in table else {}
-            return named | ({"options": options} if options else {})
+            return named | ({"options": renamed(options)} if options else {})
     return value
 
 
@@ -242,14 +242,16 @@ def _validated(merged: dict[str, Any], origins: Mapping[tuple[str, ...], str]) -
         raise _refusal(error.errors(include_url=False)[0], origins) from error
 
 
-def _refusal(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> ConfigError | UsageError:
+def _refusal(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> ConfigError | OptionRefused:
     keys = tuple(str(part) for part in problem["loc"])
     origin = _origin(keys, origins) or "the settings"
     key = ".".join(keys)
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return ConfigError(f"unknown setting `{key}` in {origin}; did you mean `{_nearest(key)}`?")
-    kind = UsageError if origin == _COMMAND_LINE else ConfigError
-    return kind(f"`{key}` in {origin} is {problem['input']!r}, but {problem['msg'].removeprefix('Input ')}")
+    reason = problem["msg"].removeprefix("Input ")
+    if origin == _COMMAND_LINE:
+        return OptionRefused(key, problem["input"], reason)
+    return ConfigError(f"`{key}` in {origin} is {problem['input']!r}, but {reason}")
 
 
 def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
     RamifyError                  exit
      +-- UsageError               2    an argument is wrong: no repository, unknown test, empty issue, bad value
+     |    +-- OptionRefused       2    the value of an option is not one that its setting takes
      +-- ConfigError              3    an unknown key or value, a missing key, an unknown model
      +-- ModelError               4    the provider refused or failed: authentication, quota, outage
      |    +-- ToolsRefused        4    the server takes no tools with a request
@@ -32,6 +33,7 @@ __all__ = [
     "MemoryUnusable",
     "ModelError",
     "NoSuchCommand",
+    "OptionRefused",
     "PolicyError",
     "RamifyError",
     "RunInUse",
@@ -55,6 +57,17 @@ class UsageError(RamifyError):
     """An argument is wrong."""
 
     exit_code = 2
+
+
+class OptionRefused(UsageError):
+    """The value of an option is not one that its setting takes."""
+
+    def __init__(self, key: str, value: object, reason: str) -> None:
+        super().__init__(f"`{key}` is {value!r}, but {reason}")
+        self.key = key
+        """The dotted key of the setting."""
+        self.value = value
+        self.reason = reason
 
 
 class ConfigError(RamifyError):

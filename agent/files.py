@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["append", "cut_torn_line", "to_json", "whole_lines", "write_atomically"]
+__all__ = ["append", "cut_torn_line", "hold", "to_json", "whole_lines", "write_atomically"]
 
 CHUNK_BYTES = 65536
 
@@ -47,6 +47,22 @@ def append(file: IO[bytes], line: bytes, *, sync: bool = True) -> None:
     except OSError:
         file.truncate(before)
         raise
+
+
+def hold(file: IO[bytes], name: Path, refusal: type[Exception]) -> None:
+    """Hold an appended file until it is closed, with its torn last line cut off.
+
+    Raises:
+        Exception: `refusal`: another process holds it; the file is closed.
+    """
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise refusal(f"{name} is in use by another ramify process; wait for it or stop it") from error
+    cut_torn_line(file)
 
 
 def cut_torn_line(file: IO[bytes]) -> None:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 
-__all__ = ["loads", "reason"]
+__all__ = ["adapter", "loads", "python", "reason"]
+
+
+@cache
+def adapter(kind: Any, discriminator: str = "") -> Any:
+    """Pydantic's adapter of a type, made at its first use; `discriminator` is the key that tells a union's members
+    apart."""
+    from pydantic import Field, TypeAdapter
+
+    return TypeAdapter(Annotated[kind, Field(discriminator=discriminator)] if discriminator else kind)
 
 
 def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
@@ -16,6 +28,15 @@ def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
         return json.loads(text, **numbers)  # type: ignore[arg-type]  # the names of its options are its own
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def python(source: str) -> ast.Module | None:
+    """The syntax tree of a Python source; None where it is none, or is nested too deeply."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def reason(error: Exception) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "SandboxSettings",
     "Settings",
     "TournamentSettings",
+    "renamed",
 ]
 
 MODEL_FREE_POLICIES = ("mutate", "edit")
@@ -41,12 +42,20 @@ OPERATIONAL: dict[str, bool | set[str]] = {
 }
 """Settings that say where, how fast and how carefully a solver works, and not what it does."""
 
+_RENAMED = {"max_mends": "max_retries"}
+"""Options of policies and values by the names that they had in earlier versions."""
+
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def _absolute(path: Path) -> Path:
     """An absolute path, so that a run that is resumed elsewhere finds the same file."""
     return path.expanduser().absolute()
+
+
+def renamed(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a policy, a search or a value, by their names of today."""
+    return {_RENAMED.get(key, key): option for key, option in options.items()}
 
 
 class Choice(BaseModel):
@@ -59,8 +68,12 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        """A name alone is a choice without options."""
-        return {"name": value} if isinstance(value, str) else value
+        """A name alone is a choice without options; options may have the names of earlier versions."""
+        if isinstance(value, str):
+            return {"name": value}
+        if isinstance(value, dict) and isinstance(options := value.get("options"), dict):
+            return {**value, "options": renamed(options)}
+        return value
 
 
 class SandboxSettings(BaseModel):
@@ -189,10 +202,10 @@ class TournamentSettings(BaseModel):
     """Candidates that a judge compares at a time."""
     votes: Annotated[int, Field(ge=1)] = 8
     """Votes on each group; the order of the candidates rotates."""
-    judge: Literal["vote", "debate", "none"] = "vote"
+    judge: Literal["vote", "criteria", "debate", "none"] = "vote"
     """Who decides among candidates that tests leave equal. `vote`: a model, asked once a vote; without a model, rules.
-    `debate`: a vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules
-    only."""
+    `criteria`: the model judges by criteria that it draws from the differences, and their weights decide. `debate`: a
+    vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules only."""
     model: str | None = None
     """The model of the judge; None: the policy's."""
     contrast: bool = False
@@ -278,10 +291,10 @@ class Settings(BaseModel):
     model_config = _STRICT
     effort: Effort | None = None
     """How much is spent (`agent.efforts`): `low`, `medium`, `high` or `max`, whose settings replace the defaults. All
-    other settings that are given, and a recipe's, win over it."""
+    other given settings, and those of a recipe, override it."""
     recipe: str | None = None
-    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
-    given win over it."""
+    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other given
+    settings override it."""
     policy: Choice = Choice(name="mutate")
     """`mutate`, `edit` (the same edits, ranked), or the name of a model. `policy = ["mutate", "openai/x"]` names this
     one and a panel."""
@@ -303,6 +316,9 @@ class Settings(BaseModel):
     gate: Literal["none", "strict"] = "none"
     """`strict`: a state is expanded only if a test passes in it that failed in its parent, and none the other way
     round."""
+    track: bool = False
+    """Whether a model that runs all tests or submits is told which files it changed, and which places still use names
+    that it took away (`agent.evaluate.references`; Python)."""
     delegate: bool = False
     """Divide the issue into parts, search each on its own, and merge what passes (`agent.solver.delegation`); `workers`
     parts at the same time."""
@@ -324,7 +340,7 @@ class Settings(BaseModel):
     seed: int = 0
 
     @property
-    def in_waves(self) -> bool:
+    def in_rounds(self) -> bool:
         """Whether several rollouts are finished and compared."""
         return self.rollouts > 1 or self.rounds > 1
 
@@ -333,7 +349,7 @@ class Settings(BaseModel):
         """The search algorithm. If none is named, rounds use independent rollouts, unless the policies propose single
         edits, which need great numbers."""
         left_open = self.search.name == "auto" and not self.search.options
-        independent = self.in_waves and left_open and not self.single_edits
+        independent = self.in_rounds and left_open and not self.single_edits
         return Choice(name="best_of_n", options={"n": self.rollouts}) if independent else self.search
 
     @property

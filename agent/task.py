@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from functools import cache
 from shlex import quote
 from typing import Any
 
 from agent.errors import JournalError
-from agent.parsing import reason
+from agent.parsing import adapter, reason
 from sandboxes import Provider, Snapshot, Workspace
 
 __all__ = ["Task", "as_begun", "dump_task", "load_task", "settled"]
@@ -45,16 +44,9 @@ class Task:
     """Further facts for reports and exports (repository, licence, source); never shown to a policy."""
 
 
-@cache
-def _adapter() -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Task)
-
-
 def dump_task(task: Task) -> dict[str, Any]:
     """A task as JSON, as the journal stores it."""
-    dumped: dict[str, Any] = _adapter().dump_python(task, mode="json")
+    dumped: dict[str, Any] = adapter(Task).dump_python(task, mode="json")
     return dumped
 
 
@@ -65,7 +57,7 @@ def load_task(dumped: dict[str, Any]) -> Task:
         agent.errors.JournalError: it is not a task of this version.
     """
     try:
-        task: Task = _adapter().validate_python(dumped)
+        task: Task = adapter(Task).validate_python(dumped)
     except ValueError as error:
         raise JournalError(
             f"the journal holds no task that this version of ramify can read: {reason(error)}"

@@ -79,7 +79,7 @@ def _parameter(each: Any) -> Iterator[str]:
     if getattr(each, "hidden", False):
         return
     if each.param_type_name == "argument":
-        shown = each.metavar or each.name.upper()
+        shown = (each.metavar or each.name.upper()) + ("..." if each.nargs == -1 else "")
     else:
         taken = "" if each.is_flag else f" {each.metavar or each.name.upper()}"
         shown = ", ".join((*each.opts, *each.secondary_opts)) + taken

@@ -28,6 +28,7 @@ def hosted(monkeypatch: pytest.MonkeyPatch) -> None:
         ("openrouter/nobody/knows-it", Abilities()),
     ],
 )
+@pytest.mark.slow
 def test_of_a_hosted_model_the_price_list_is_asked(name: str, known: Abilities) -> None:
     assert abilities(name) == known
 

@@ -71,7 +71,7 @@ def test_predictions_whose_instances_are_not_known_are_graded_with_a_source(fold
     moved = tmp_path / "batch"
     moved.mkdir()
     (moved / "batch.json").write_text(json.dumps({"source": str(tmp_path / "gone"), "mode": "hidden", "model": "m"}))
-    with pytest.raises(UsageError, match="gone, which is not there any more"):
+    with pytest.raises(UsageError, match="gone, which no longer exists"):
         ramify_bench("grade", moved, *OPTIONS)
 
 

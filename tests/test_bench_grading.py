@@ -111,6 +111,7 @@ def test_a_patch_that_breaks_another_test_is_not_resolved(
     ],
     ids=["the test itself", "a conftest that skips", "a conftest that forges", "settings", "an early exit"],
 )
+@pytest.mark.slow
 def test_a_patch_cannot_talk_round_the_tests(
     source: Source, instance: Instance, provider: Provider, files: dict[str, bytes]
 ) -> None:

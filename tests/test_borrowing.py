@@ -54,6 +54,7 @@ def test_a_path_that_is_not_lent_is_not_named(certificate: Path, monkeypatch: py
 
 
 @pytest.mark.namespace
+@pytest.mark.slow
 def test_what_is_lent_is_there_for_set_up_and_in_no_state_and_no_later_action(
     namespaces: Path, certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Attempt:
 
 @pytest.mark.namespace
 class TestASearchWithAModel:
+    @pytest.mark.slow
     def test_repairs_a_project_in_several_turns_and_nodes(self, story: Attempt) -> None:
         assert (story.result.status, story.result.verified) == ("solved", True)
         assert FIX.encode() in story.result.patch
@@ -256,7 +257,7 @@ class TestAnAnswerThatCannotBeRead:
             ScriptedServer(lambda body: says("no call")) as server,
             pytest.raises(PolicyError, match="3 answers in a row"),
         ):
-            policy_of(server, max_mends=2, tool_calls="native").propose(position(box), Random(0))
+            policy_of(server, max_retries=2, tool_calls="native").propose(position(box), Random(0))
         assert [len(request["messages"]) for request in server.requests] == [2, 4, 6]
 
 
@@ -307,7 +308,7 @@ class TestAModelWithoutTools:
 
     def test_is_found_out_when_it_never_calls_one(self, box: Sandbox) -> None:
         with ScriptedServer(lambda body: says("I see." if "tools" in body else in_tags(LOOK))) as server:
-            proposal = policy_of(server, max_mends=1).propose(position(box), Random(0))
+            proposal = policy_of(server, max_retries=1).propose(position(box), Random(0))
         assert proposal.actions == (View("means.py"),)
         assert proposal.usage.model_calls == len(server.requests) == 3
 
@@ -320,7 +321,7 @@ class TestAModelWithoutTools:
 
     def test_that_has_called_one_is_not_spoken_to_in_words_any_more(self, box: Sandbox) -> None:
         with ScriptedServer([says(None, LOOK), says("a"), says("b")]) as server:
-            policy = policy_of(server, max_mends=1)
+            policy = policy_of(server, max_retries=1)
             policy.propose(position(box), Random(0))
             with pytest.raises(PolicyError, match="2 answers in a row"):
                 policy.propose(position(box), Random(0))

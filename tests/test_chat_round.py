@@ -87,7 +87,7 @@ def request(folder: Path, model: Path, method: Any, rollouts: int = 4) -> Round:
     settings = ("sandbox.kind=namespace", "sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'}")
     learning = Learning(
         "chat",
-        Wanted(max_steps=1),
+        Wanted(max_steps=1, in_order=True),
         program(folder / "trains", TRAINS),
         str(program(folder / "serves", SERVES)),
         free_port(),
@@ -132,6 +132,8 @@ class TestARound:
         assert (policy.name, policy.kind, policy.parent, policy.path) == ("v1", "chat", "v0", "v1/training/model")
         order = json.loads((registry / "v1" / "training" / "order.json").read_text())
         assert (order["method"], order["formats"], order["model"]) == ("dpo", ["preference"], str(model))
+        assert order["in_order"]
+        assert json.loads((registry / "v1" / "rows" / "manifest.json").read_text())["easy_first"]
         pairs = [json.loads(line) for line in (registry / "v1" / "rows" / "train.jsonl").read_text().splitlines()]
         assert len(pairs) == policy.data["rows"] >= 1
         assert all(pair["provenance"]["logprobs"] == [[-0.5]] * 2 for pair in pairs)

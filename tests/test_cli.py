@@ -7,9 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -149,7 +152,7 @@ class TestRefusals:
     def test_a_price_that_is_none_is_refused_and_says_what_one_looks_like(self, ramify, repo):
         refused(ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "three"), 2, "three", "such as 3,15")
         said = ramify("solve", "--issue", "x", "--repo", repo, "--model-price", "3,-1")
-        refused(said, 2, "`model.price.1` in the command line is -1.0")
+        refused(said, 2, "--model-price -1 should be greater than or equal to 0 (setting `model.price.1`)")
 
     @pytest.mark.parametrize(
         ("option", "value", "remedy"),
@@ -167,9 +170,30 @@ class TestRefusals:
         self, ramify, repo, option, value, remedy
     ):
         command = ("solve", "--issue", "x", "--repo", repo)
-        refused(ramify(*command, option, value), 2, value, remedy)
+        refused(ramify(*command, option, value), 2, f"{option} {value}", remedy)
         setting = {"--max-seconds": "budget.max_seconds", "--sandbox": "sandbox.kind"}.get(option, option[2:])
         assert ramify(*command, "-c", f"{setting}={value}").returncode == 3
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            (("solve", "--issue", "x", "--max-states", "-1"), "--max-states -1 should be"),
+            (("solve", "--issue", "x", "--max-nodes=-1"), "--max-nodes -1 should be"),
+            (("solve", "--issue", "x", "-l", "-2"), "-l -2 should be"),
+            (("fix", "-w0"), "--workers 0 should be"),
+            (("bench", "grade", "preds.json", "--source", "s", "--sandbox", "dockr"), "--sandbox dockr should be"),
+        ],
+    )
+    def test_a_refused_option_has_the_name_that_was_typed(self, ramify, tmp_path, typed, said):
+        (tmp_path / "preds.json").write_text("{}")
+        refused(ramify(*typed), 2, said)
+
+    def test_a_limit_that_is_none_does_not_resume_a_run(self, ramify, recorded):
+        done = ramify("resume", recorded, "--max-seconds", "-3", "--quiet")
+        refused(done, 2, "--max-seconds -3 should be greater than 0 (setting `budget.max_seconds`)")
+
+    def test_a_replay_by_a_search_that_does_not_exist_is_refused(self, ramify, recorded):
+        refused(ramify("replay", recorded, "--search", "mct"), 2, "--search mct: did you mean mcts?")
 
     @pytest.mark.parametrize(
         ("option", "command", "said"),
@@ -641,6 +665,28 @@ class TestHousekeeping:
         assert (run / "store").exists() == kept
         os.close(ours)
         os.close(theirs)
+
+    def test_clean_asks_the_engine_once_for_what_it_has(self, ramify):
+        asked = []
+
+        class Engine(BaseHTTPRequestHandler):
+            """An engine that has nothing."""
+
+            def do_GET(self):
+                asked.append(name := urlsplit(self.path).path.removeprefix("/v1.44").split("/")[1])
+                has = {"version": {"ApiVersion": "1.44"}, "system": {"Volumes": [], "Images": []}, "volumes": {}}
+                answer = json.dumps(has.get(name, [])).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            ramify("clean", "--states", DOCKER_HOST=f"tcp://127.0.0.1:{server.server_port}")
+            server.shutdown()
+        assert asked.count("containers") == asked.count("system") == asked.count("volumes") == 1
 
     @pytest.mark.slow
     def test_clean_leaves_a_run_that_is_in_use(self, ramify, recorded, tmp_path):

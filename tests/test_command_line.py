@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import shlex
 from importlib import import_module
 
@@ -9,12 +11,14 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from agent.cli.app import ELSEWHERE, app
-from agent.cli.options import settings_of
+from agent.cli.app import ELSEWHERE, app, solve
+from agent.cli.options import _SETTINGS, settings_of
+from agent.cli.red_build import fix
 from agent.config import load
 from agent.run.events import Started
 from agent.run.run import Run
 from benchmarks.cli.app import app as bench
+from benchmarks.cli.run import run
 from sandboxes import Snapshot
 
 USUAL = {
@@ -50,6 +54,14 @@ def test_options_have_the_names_that_other_programs_use(group, name, words):
 def test_a_short_h_asks_for_help(words):
     said = CliRunner().invoke(app, words)
     assert (said.exit_code, said.output.startswith("Usage: ")) == (0, True), said.output
+
+
+@pytest.mark.parametrize(("asked", "usual"), [
+    (["help"], ["-h"]), (["help", "solve"], ["solve", "-h"]), (["help", "bench", "run"], ["bench", "run", "-h"]),
+    (["config", "help", "show"], ["config", "show", "-h"]),
+])  # fmt: skip
+def test_help_is_a_command_too(asked, usual):
+    assert CliRunner().invoke(app, asked).output == CliRunner().invoke(app, usual).output
 
 
 def test_a_short_v_in_capitals_asks_for_the_version():
@@ -101,13 +113,27 @@ class TestHelp:
 
 class TestSettingsOfACommand:
     def test_what_is_not_given_changes_nothing(self):
-        assert settings_of(None, None, {"workers": None, "paranoid": False, "setup": [], "unheard_of": 3}) == load()
+        assert settings_of(None, None, workers=None, paranoid=False, setup=[]) == load()
+
+    def test_a_parameter_that_is_no_setting_is_refused(self):
+        with pytest.raises(KeyError, match="unheard_of"):
+            settings_of(None, None, unheard_of=None)
 
     def test_a_zero_is_given(self, tmp_path):
         (tmp_path / "seven.toml").write_text("seed = 7\n[budget]\nmax_usd = 7.0\n")
-        settings = settings_of([str(tmp_path / "seven.toml")], None, {"seed": 0, "max_usd": 0.0})
+        settings = settings_of([str(tmp_path / "seven.toml")], None, seed=0, max_usd=0.0)
         assert (settings.seed, settings.budget.max_usd) == (0, 0.0)
 
     def test_several_models_share_a_tree(self):
-        settings = settings_of(None, ["mutate", "openai/x"], {})
+        settings = settings_of(None, ["mutate", "openai/x"])
         assert (settings.policy.name, [each.name for each in settings.panel]) == ("mutate", ["openai/x"])
+
+    @pytest.mark.parametrize("command", [solve, fix, run], ids=lambda command: command.__name__)
+    def test_each_option_of_a_command_that_is_a_setting_is_passed_on(self, command):
+        parameters = inspect.signature(command).parameters.keys()
+        (call,) = (
+            node
+            for node in ast.walk(ast.parse(inspect.getsource(command)))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "options.settings_of"
+        )
+        assert {keyword.arg for keyword in call.keywords} == parameters & {*_SETTINGS, "model_price"}

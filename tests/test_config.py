@@ -67,13 +67,25 @@ class TestOptions:
         assert load(overrides=["search=mcts", "search.c=2"], flags={"search.name": "mcts"}).search.options == {"c": 2}
 
 
+class TestOptionsOfEarlierVersions:
+    def test_are_taken_by_the_names_of_today(self):
+        settings = load(overrides=["value=judge", "value.max_mends=3", "panel=[{name='openai/x', max_mends=1}]"])
+        assert (settings.value.options, settings.panel[0].options) == ({"max_retries": 3}, {"max_retries": 1})
+        dumped = {"value": {"name": "judge", "options": {"max_mends": 3}}}
+        assert restore(dumped).value == Choice.model_validate(dumped["value"]) == settings.value
+
+    def test_have_the_origin_that_gave_them(self):
+        (found,) = (each for each in origins(overrides=["value.max_mends=3"]) if each.key.startswith("value.options"))
+        assert (found.key, found.origin) == ("value.options.max_retries", "-c value.max_mends=3")
+
+
 class TestPanels:
     def test_a_list_of_policies_is_one_and_a_panel_of_the_others(self, tmp_path):
-        settings = load(overrides=['policy=["mutate", "openai/x", {name="openai/y", max_mends=1}]'])
+        settings = load(overrides=['policy=["mutate", "openai/x", {name="openai/y", max_retries=1}]'])
         assert settings.policy.name == "mutate"
         assert [(each.name, each.options) for each in settings.panel] == [
             ("openai/x", {}),
-            ("openai/y", {"max_mends": 1}),
+            ("openai/y", {"max_retries": 1}),
         ]
         assert restore(settings.model_dump(mode="json")) == settings
 
@@ -83,7 +95,7 @@ class TestPanels:
         assert (settings.policy.name, settings.panel) == ("openai/z", ())
 
     def test_a_member_without_a_name_is_refused(self):
-        assert "panel" in refusal("panel=[{max_mends=1}]")
+        assert "panel" in refusal("panel=[{max_retries=1}]")
 
     def test_fields_of_a_models_requests_are_taken_as_they_are(self):
         settings = load(overrides=["model.body.tool_choice=required", 'model.body.structured_outputs={choice=["a"]}'])

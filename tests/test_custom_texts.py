@@ -136,10 +136,11 @@ class TestARepositorysConventions:
         ],
         ids=["calls in words", "plans", "strategies", "panel"],
     )
+    @pytest.mark.slow
     def test_are_told_by_every_policy_that_asks_a_model(self, tmp_path: Path, settings: list[str]) -> None:
         plan = "Plan 1: the comparison\n1. Mend it.\n<function=submit>\n</function>"
         with ScriptedServer(lambda body: says(plan)) as server:
-            repaired(tmp_path, server, *settings, "budget.max_nodes=5", "policy.max_mends=0", AGENTS=AGENTS)
+            repaired(tmp_path, server, *settings, "budget.max_nodes=5", "policy.max_retries=0", AGENTS=AGENTS)
         assert server.requests
         assert all("Use tabs." in told(request)[1] for request in server.requests)
 

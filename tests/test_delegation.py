@@ -185,6 +185,7 @@ def solved(namespaces, tmp_path_factory):
 
 @pytest.mark.namespace
 class TestDelegating:
+    @pytest.mark.slow
     def test_ends_with_a_verified_patch_of_all_parts(self, solved):
         result, run, *_ = solved
         assert (result.status, result.verified, result.stop) == ("solved", True, Stop.SOLVED)

@@ -84,6 +84,7 @@ def test_every_order_solves_the_same_bugs_of_the_repository_that_is_held_out(out
     assert all(solved and 1 <= tried <= 15 for played in scores[split].values() for solved, tried in played.values())
 
 
+@pytest.mark.slow
 def test_figures_begun_again_try_nothing_again(
     out: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

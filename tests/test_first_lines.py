@@ -76,6 +76,7 @@ def test_missing_modules_are_told_once_with_the_remedy(ramify):
     assert after.startswith('         install it in the sandbox with --setup "pip install PACKAGE", or')
 
 
+@pytest.mark.slow
 def test_tests_that_only_lack_a_package_are_left_out_of_the_goals_and_told_together(ramify):
     wants = {f"test_{name}.py": "import nobody_has.it\n\n\ndef test_a():\n    pass\n" for name in "abcd"}
     said = ramify(WRONG | wants, "fix")
@@ -131,6 +132,7 @@ class TestTheNextStep:
     def last(self, said):
         return said.stderr.splitlines()[-1]
 
+    @pytest.mark.slow
     def test_a_patch_that_was_found_can_be_applied_and_then_looked_at(self, ramify, tmp_path):
         found = self.last(ramify(WRONG, "fix"))
         assert found.startswith("next     ramify apply 2")

@@ -123,10 +123,13 @@ def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):
     ("flags", "message"),
     [
         ({"value.name": "jury"}, "unknown value 'jury': one of blend, checklist, debate, judge, prm, tests"),
-        ({"value.name": "judge", "value.mends": 3}, r"unknown setting `value\.mends`: `judge` takes model, max_mends"),
+        (
+            {"value.name": "judge", "value.mends": 3},
+            r"unknown setting `value\.mends`: `judge` takes model, max_retries",
+        ),
         ({"value.name": "blend", "value.judge": 0.0}, "give one a weight"),
         ({"value.name": "judge", "value.model": "tiny"}, "write PROVIDER/NAME"),
-        ({"value.max_mends": 3}, r"unknown setting `value\.max_mends`: `tests` takes no settings"),
+        ({"value.max_retries": 3}, r"unknown setting `value\.max_retries`: `tests` takes no settings"),
     ],
 )
 def test_a_setting_of_a_value_that_makes_no_sense_is_named(flags, message: str, tmp_path: Path):

@@ -168,7 +168,7 @@ def test_an_answer_that_cannot_be_read_is_answered_with_how_to_mend_it(said: str
 
 def test_a_judge_that_is_never_understood_abstains_and_the_tests_count():
     model = always("Well.")
-    found = Judge(model, max_mends=2).evaluate(case())
+    found = Judge(model, max_retries=2).evaluate(case())
     assert len(model.heard) == 3
     assert found.value == by_tests(case()).value
     assert found.parts["abstained"] == 1
@@ -247,7 +247,7 @@ def test_a_debate_has_the_verdicts_value_and_the_verdict_has_heard_both_sides():
 
 def test_who_says_nothing_in_a_debate_is_asked_again_and_ends_it_at_last():
     assert Debate(says("", "For.", "Against.", opinion(1.0))).evaluate(case()).parts["debate"] == 1.0
-    assert Debate(says("For.", " "), max_mends=0).evaluate(case()).parts["abstained"] == 1
+    assert Debate(says("For.", " "), max_retries=0).evaluate(case()).parts["abstained"] == 1
 
 
 # ---- a checklist
@@ -291,7 +291,7 @@ def test_a_checklist_has_no_more_items_than_were_asked_for():
 def test_a_checklist_that_cannot_be_made_is_not_asked_for_again():
     model, notes = always('{"items": []}'), Notes()
     for _ in range(2):
-        assert Checklist(model, max_mends=1).evaluate(case(memo=notes)).parts["abstained"] == 1
+        assert Checklist(model, max_retries=1).evaluate(case(memo=notes)).parts["abstained"] == 1
     assert len(model.heard) == 2
 
 
@@ -315,7 +315,7 @@ def test_a_blend_weighs_tests_and_opinions():
 
 def test_a_blend_asks_only_who_has_a_weight_and_goes_on_without_who_abstains():
     model = says("?", "Made.", opinion(of=2), opinion(yes=2, of=2))
-    blend = Blend(model, tests=0.0, judge=1.0, debate=0.0, checklist=3.0, max_mends=1)
+    blend = Blend(model, tests=0.0, judge=1.0, debate=0.0, checklist=3.0, max_retries=1)
     found = blend.evaluate(case())
     assert found.parts["checklist"] == 1.0
     assert found.parts["abstained"] == 1
@@ -329,8 +329,8 @@ def test_a_blend_asks_only_who_has_a_weight_and_goes_on_without_who_abstains():
         (lambda: Blend(says(), judge=0.0), "give one a weight"),
         (lambda: Blend(says(), tests=-1.0), "tests=-1.0"),
         (lambda: Blend(says(), items=0), "items=0"),
-        (lambda: Judge(says(), max_mends=-1), "max_mends=-1"),
-        (lambda: Debate(says(), max_mends=-1), "max_mends=-1"),
+        (lambda: Judge(says(), max_retries=-1), "max_retries=-1"),
+        (lambda: Debate(says(), max_retries=-1), "max_retries=-1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong, message: str):
@@ -418,7 +418,7 @@ def made(name: str, text: str):
     if name == "prm":
         first = {"yes": -len(text) / 10, "no": -1.0} if len(text) % 2 else {}
         return VALUES[name](model=ScriptedModel(lambda messages: replace(answer(text), first=first)))
-    return VALUES[name]() if name == "tests" else VALUES[name](model=always(text), max_mends=0)
+    return VALUES[name]() if name == "tests" else VALUES[name](model=always(text), max_retries=0)
 
 
 answers = st.builds(

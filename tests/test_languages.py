@@ -56,6 +56,7 @@ def repair(name):
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.slow
 def test_a_bug_in_any_language_is_searched_for_and_its_patch_verified(name, provider, tmp_path):
     language, lab = LANGUAGES[name], lab_of(provider, tmp_path / "repo", name)
     parts = Components(provider, repair(name), BestFirst(), PassingTests(), Budget(), baseline_runs=1)

@@ -111,7 +111,7 @@ def test_what_is_missing_is_said(batch: Path, tmp_path: Path) -> None:
     assert told.stderr.splitlines() == [
         "no verdict (ramify bench grade) of calc-1",
         "no trajectory of calc-2",
-        f"left to you: the null values in {out / 'metadata.yaml'}, and the boxes in its README.md",
+        f"still to fill in: the null values in {out / 'metadata.yaml'}, and the boxes in its README.md",
     ]
     assert "- no trajectory: calc-2" in (out / "README.md").read_text()
 

@@ -279,6 +279,24 @@ class TestAModelThatSaysWhatInsightsLearn:
         )
         assert tally.usage.model_calls == 2
 
+    def test_is_shown_what_failed_in_a_state_beside_what_led_from_it_to_the_solution(self, tmp_path: Path) -> None:
+        failed = state(1, 0, 0.1, BROKEN, "a guess", changes=("< 0", "< 9"), notes="Still failing: t.py::zero")
+        right = replace(REPAIR[1], id=2)
+        alone = recorded(tmp_path / "alone", task(ISSUES["mean"]))
+        both = recorded(tmp_path / "both", task(ISSUES["mean"]), states=(REPAIR[0], failed, right))
+        asked = list[str]()
+        for path in (alone, both):
+            model = ScriptedModel([answer('{"operations": []}')])
+            with Run.read(path) as run:
+                Memory(tmp_path / f"{path.name}.db").add(run, Distiller(model))
+            asked.append(str(model.heard[0][0]["content"]))
+        contrast = (
+            "In one state this led to the solution:\n\nmeans.py\n- < 0\n+ <= 0\n\n"
+            "And this, tried in the same state, did not:\n\nmeans.py\n- < 0\n+ < 9\n\n"
+            "What was said of that: Still failing: t.py::zero\n"
+        )
+        assert [contrast in each for each in asked] == [False, True]
+
     def test_that_gives_no_answer_leaves_it_to_the_lessons(self, memory: Memory, tmp_path: Path) -> None:
         model = ScriptedModel([answer("no")] * 3)
         with Run.read(recorded(tmp_path / "b", task(ISSUES["mean"]), insights=["Mind the gap."])) as run:

@@ -92,6 +92,7 @@ def stormy(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 class TestFaultsThatPass:
+    @pytest.mark.slow
     def test_end_in_a_patch(self, stormy: Searched) -> None:
         assert (stormy.result.status, stormy.result.verified) == ("solved", True)
         assert FIX.encode() in stormy.result.patch

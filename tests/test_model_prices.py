@@ -58,6 +58,7 @@ def test_a_server_of_ones_own_is_in_no_list(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.filterwarnings("default")
+@pytest.mark.slow
 def test_a_hosted_model_is_priced_where_the_list_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert listed("openai/gpt-4o-mini", None) == pytest.approx((0.15, 0.6, 0.075, None))

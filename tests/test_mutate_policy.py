@@ -77,6 +77,7 @@ def propose(policy, position, **changes):
     return policy.propose(replace(position, **changes), Random(0))
 
 
+@pytest.mark.slow
 def test_a_bug_is_repaired_without_a_model(tmp_path):
     result, run = attempt(tmp_path, task(means(tmp_path / "repo")), max_nodes=40)
     assert (result.status, result.stop) == ("solved", Stop.SOLVED)

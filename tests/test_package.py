@@ -149,7 +149,7 @@ def test_dependencies_between_the_packages_run_one_way():
 def test_the_command_says_its_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     said = python("-m", "agent", "--version")
-    assert (said.returncode, said.stdout) == (0, f"{project['name']} {project['version']}\n")
+    assert (said.returncode, said.stdout) == (0, f"ramify {project['version']}\n")
 
 
 def test_a_shell_completes_the_names_of_commands() -> None:
@@ -172,6 +172,7 @@ def syntax():
     }
 
 
+@pytest.mark.slow
 def test_no_message_advises_to_install_ramify_from_an_index_where_another_project_has_the_name(syntax):
     texts = [(name, node.value) for name, nodes in syntax.items() for node in nodes if isinstance(node, ast.Constant)]
     assert texts

@@ -137,7 +137,7 @@ class TestTheChildrenOfTheRoot:
         assert ["Another attempt has followed it" in text for text in texts] == [False] * 3 + [True] * 2
         angles = [render(name).strip() for name in ANGLES]
         assert [any(angle in text for angle in angles) for text in texts] == [False] * 3 + [True] * 2
-        assert texts[4].endswith("do what you find right.\n")
+        assert texts[4].endswith("do what is right.\n")
 
     @pytest.mark.parametrize(
         "changes",
@@ -156,7 +156,7 @@ class TestTheChildrenOfTheRoot:
         self, box: Sandbox, plans: str | Exception
     ) -> None:
         model, notes = planner(plans), Notes()
-        texts = attempts(box, model, 3, notes, options={"max_mends": 1, "angles": True})
+        texts = attempts(box, model, 3, notes, options={"max_retries": 1, "angles": True})
         assert not any("Follow this plan" in text for text in texts)
         assert [text.startswith("So that the attempts differ") for text in texts] == [False, True, True]
         assert drawn(model) == (2 if isinstance(plans, str) else 1)

@@ -82,6 +82,7 @@ def test_a_server_that_fails_for_good_ends_the_search_with_what_there_is(provide
     assert "no key" in str(result.error)
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_run_ask_what_the_value_asks_and_answer_by_the_leaves_below(provider, tmp_path):
     """One line repairs the bug and one does not; both begin alike."""
     files = {"means.py": SOURCE, "test_means.py": TESTS, ".gitignore": "__pycache__/\n"}
@@ -95,7 +96,7 @@ def test_the_rows_of_a_run_ask_what_the_value_asks_and_answer_by_the_leaves_belo
         policy = ChatPolicy(ScriptedModel([*line(POOR), *line(PROMISING)]))
         waves = RoundComponents(2)
         parts = Components(
-            provider, policy, BestOfN(2), verifier(server), Budget(max_nodes=9), baseline_runs=1, lines=2, waves=waves
+            provider, policy, BestOfN(2), verifier(server), Budget(max_nodes=9), baseline_runs=1, lines=2, rounds=waves
         )
         solve(task(repo, goal_tests=(GOAL,)), parts, run)
         rows = [row for row in Verifier()(run) if "refused" not in row]

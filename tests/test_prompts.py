@@ -16,6 +16,7 @@ POSITION: dict[str, object] = {
     "reflect": False,
     "diagnosed": False,
     "tried": [],
+    "references": [],
     "hint": "",
     "begin": "",
 }
@@ -81,6 +82,10 @@ VALUES: dict[str, list[dict[str, object]]] = {
         TASK,
         {**TASK, "tested": False, "problem": "there are none"},
     ],
+    "chat_references": [
+        {"changed": ["a.py", "b.py"], "places": ["c.py:3: old"], "more": 2},
+        {"changed": ["a.py"], "places": [], "more": 0},
+    ],
     "chat_reproduce": [{}],
     "chat_turns_left": [{"left": 15}],
     "chat_left": [
@@ -98,6 +103,8 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "Look at b."},
         {**POSITION, "measured": "Still failing: a", "fused": True, "reflect": True},
         {**POSITION, "hint": "Look at b."},
+        {**POSITION, "references": [{**ATTEMPT, "outcome": "Broken: b", "changes": "--- a/a.py\n- 1\n+ 2"}]},
+        {**POSITION, "measured": "Still failing: a", "references": [ATTEMPT], "hint": "Look at b."},
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "hint": "It went wrong.", "diagnosed": True},
         {**POSITION, "begin": "Begin with b."},
         {**POSITION, "measured": "Still failing: a", "tried": [ATTEMPT], "begin": "Begin with b."},
@@ -125,13 +132,18 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**SURPRISE, "change": "- a", "said": "Broken: a", "others": ["measured 0.50: another"]},
     ],
     "memory_reflection": [{"evidence": "It was.", "fence": "surprise-1"}],
+    "memory_consolidate": [{"lessons": "1: Look.", "fence": "lessons-1"}],
     "memory_operations": [{"evidence": "It ended.", "fence": "repair-1", "most": 6}],
     "memory_evidence": [
-        {**REPAIR, "failures": "", "lessons": (), "patch": "", "insights": []},
+        {**REPAIR, "failures": "", "lessons": (), "contrasts": (), "patch": "", "insights": []},
         {
             **REPAIR,
             "failures": "E: 1",
             "lessons": ("Look.",),
+            "contrasts": (
+                {"right": "+ 1", "wrong": "+ 2", "said": "E: 2"},
+                {"right": "+ 1", "wrong": "+ 3", "said": ""},
+            ),
             "patch": "+ 1",
             "insights": [{"id": "i1", "text": "Do."}],
         },
@@ -145,6 +157,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {"branches": ["a: solved", "b: not"], "left_out": 2, "chosen": "a"},
     ],
     "export_backtrack": [{"notes": "", "to": ""}, {"notes": "Still failing: a", "to": "edit 1"}],
+    "export_first_error": [{"issue": "It fails.", "wrong": "Turn 1:", "right": "Turn 1:", "fence": "ways-1"}],
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
@@ -155,6 +168,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
     "verifier": [{"issue": "It is wrong.", "candidate": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],
+    "tournament_criteria": [{"letters": "AB"}],
     "tournament_question": [{"letters": "AB", "speeches": speeches} for speeches in ((), ("I am for A.",))],
     "contrast_question": [
         {"letters": "AB", "kinds": ("tests", "quality"), "signs": signs} for signs in ([], ["- A: m.py:1: it is"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,10 @@ from agent.recipes import everything, named
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from benchmarks.cli.app import app as bench
-from tests.exporting import Recorder, chat_tree, failing_call, small_tree
+from tests.exporting import TASK, Recorder, chat_tree, edit, failing_call, small_tree
 from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
+from tests.scripted_server import ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
 
@@ -136,6 +138,23 @@ def test_the_solved_paths_of_a_run_go_with_the_values_of_its_steps(tmp_path, mon
     assert "four" not in json.dumps(path["messages"])
 
 
+@pytest.mark.parametrize("more", [["--easy-first"], []])
+def test_rows_of_tasks_that_are_solved_more_often_come_first(more, tmp_path):
+    """`hard` is solved by one of two rollouts in each of two runs, `easy` by both."""
+    runs = []
+    for number, (name, *values) in enumerate((("hard", 1.0, 0.1), ("easy", 1.0, 1.0), ("hard", 0.1, 1.0))):
+        made = Recorder(tmp_path / f"run{number}", replace(TASK, id=name))
+        for place, value in enumerate(values):
+            made.add(0, value, [edit(f"{name} {number} {place}")], line_end="submitted", terminal=True)
+        made.close().close()
+        runs.append(str(tmp_path / f"run{number}"))
+    argv = ["export", *runs, "--format", "sft", "--out", str(tmp_path / "rows"), *more]
+    assert CliRunner().invoke(app, argv, catch_exceptions=False).exit_code == 0
+    rows = [json.loads(line) for line in (tmp_path / "rows" / "train.jsonl").read_text().splitlines()]
+    order = ["easy", "easy", "hard", "hard"] if more else ["hard", "easy", "easy", "hard"]
+    assert [row["provenance"]["task"] for row in rows] == order
+
+
 def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):
     broken = state(1, 0, 0.0, report({"t.py::zero": ZERO, "t.py::some": "E   assert 0"}), changes=("< 0", "< 9"))
     run = recorded(tmp_path / "run", task("x"), states=(REPAIR[0], broken), status="no_patch", verified=False)
@@ -143,11 +162,17 @@ def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):
 
 
 def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch):
-    recorded(tmp_path / "run", task("mean([]) divides"), insights=["Ask what a reduction does with nothing."])
+    recorded(tmp_path / "run", task("mean([]) divides"))
     monkeypatch.chdir(tmp_path)
-    carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run")
-    assert "- Ask what a reduction does with nothing. [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
-    assert "took 1 skill of" in carry_out("trace2skill", "memory skills load", FILE=tmp_path / "m.db")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    lesson = "Ask what a reduction does with nothing."
+    said = says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
+    with ScriptedServer([said]) as server:
+        more = ("-c", f"model.base_url={server.url}")
+        carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run", MODEL="openai/tiny", more=more)
+    assert f"- {lesson} [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
+    for memory in ("TRIAL", "FILE"):
+        assert "took 1 skill of" in carry_out("trace2skill", f"memory skills load skills --memory {memory}")
 
 
 @pytest.mark.slow

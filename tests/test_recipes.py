@@ -435,6 +435,76 @@ def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, re
         assert sum(node.submitted for node in run.tree) == len(run.tree.children(0)) > 2 * rounds
 
 
+def with_one_goal(folder: Path) -> Path:
+    """The two halves with one test for both."""
+    both = "from halves import high, low\n\n\ndef test_both():\n    assert (low([1, 2]), high([1, 2])) == (1, 2)\n"
+    return commit(folder, {"halves.py": SOURCE, "test_halves.py": both})
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("partial", ["true", "false"])
+def test_mcgs_fuses_two_branches_that_a_judge_finds_half_right_with_one_goal_test(partial, tmp_path):
+    options = ["value.name=judge", "budget.max_nodes=5", f"search.partial={partial}"]
+    case = Case("mcgs", len, ([LOW], [SPOILT], [HIGH]), options)
+    with solve(with_one_goal(tmp_path / "repo"), tmp_path / "run", case, "mcgs") as run:
+        assert ([node.parents for node in run.tree if node.kind == "fuse"] == [(1, 3)]) == (partial == "true")
+        assert run.tree.best().evaluation.solved == (partial == "true")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("references", [3, 0])
+def test_mcgs_shows_a_model_the_best_of_other_branches_where_its_own_stagnates(references, tmp_path):
+    options = ["value.name=judge", "budget.max_nodes=8", "search.alpha=0", "search.partial=false"]
+    options += [f"search.references={references}"]
+    case = Case("mcgs", len, ([LOW], [SPOILT], [HIGH]), options, tested=True)
+    with solve(with_one_goal(tmp_path / "repo"), tmp_path / "run", case, "mcgs") as run:
+        elsewhere = [choice for choice in choices(run) if choice.node and choice.references]
+        assert bool(elsewhere) == asked(run, "Other attempts have come so far") == (references > 0)
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_and_say_how_it_goes_back(
+    asked_first, repo, tmp_path
+):
+    """The model spoils `low`, looks and submits; then it repairs both."""
+    lines = iter(([SPOILT], [LOW, HIGH]))
+
+    def answer(body: Mapping[str, Any]) -> Reply:
+        last = body["messages"][-1]["content"]
+        if "Go through the turns of the way that failed" in last:
+            return says('{"turn": 1, "reflection": "A constant is no minimum, so I take it back."}')
+        if not body.get("tools"):
+            return says("{}")
+        if body["messages"][-1]["role"] == "tool":
+            return says("Done.", ("submit", {}))
+        edits = [("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(lines)]
+        return says("Now.", *edits, ("view", {"path": "halves.py"}))
+
+    case = Case("", len, ((),), ["search.name=mcts", "budget.max_nodes=3"])
+    with ScriptedServer(answer) as server:
+        solve(repo, tmp_path / "run", case, "", server).close()
+        if asked_first:
+            for _ in range(2):
+                said = commands.ramify(["reflect", tmp_path / "run"], cwd=tmp_path, env=environment(tmp_path)).stdout
+                assert said.endswith(
+                    ": state 1: turn 1 of 2 is the first wrong one: A constant is no minimum, so I take it back.\n"
+                )
+    with Run.read(tmp_path / "run") as run:
+        assert [each.node for each in run.asked if each.purpose == "reflection"] == [1] * asked_first
+    argv = ["export", tmp_path / "run", "--format", "revision", "--out", tmp_path / "rows"]
+    done = commands.ramify(argv, cwd=tmp_path, env=environment(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (line,) = (tmp_path / "rows" / "train.jsonl").read_text().splitlines()
+    said = [message for message in json.loads(line)["messages"] if message["role"] == "assistant"]
+    (back,) = (n for n, message in enumerate(said) if "I take it back" in message["content"])
+    assert said[back]["content"].startswith("A constant is no minimum" if asked_first else "That was no step forward")
+    assert [message.get("train", True) for message in said[:back]] == [False] * back
+
+
 @pytest.mark.slow
 @pytest.mark.namespace
 def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
@@ -461,6 +531,21 @@ def test_experepair_tells_a_run_of_a_repair_like_it(repo, tmp_path):
         assert run.note(0, OPENING) is None
 
 
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("track", ["true", "false"])
+def test_refactorbench_tells_a_model_which_references_are_still_to_be_updated(track, repo, tmp_path):
+    """A function is renamed, and a test still imports it by its old name."""
+    rename = Edit("halves.py", "def twice", "def doubled")
+    case = Case("", len, ([rename],), [f"track={track}", "budget.max_nodes=2"], tested=True)
+    with solve(repo, tmp_path / "run", case, "", issue="Rename `twice`.") as run:
+        seen = [seen.text for node in run.tree for step in node.steps for seen in step.observations]
+        told = (
+            "Files that you have changed: halves.py.\nYour change took names away that these places still use. Update"
+        )
+        assert any(told in text and "- test_halves.py:9: twice" in text for text in seen) == (track == "true")
+
+
 def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):
     recorder = Recorder(tmp_path / "run", recipe="mcgs")
     assert "\nrecipe mcgs\n" in "\n" + facts(recorder.run)
@@ -473,7 +558,7 @@ class TestTheCommand:
         assert [line.split()[0] for line in listed] == [recipe.name for recipe in everything()]
         shown = CliRunner().invoke(app, ["recipes", "mcgs"]).stdout
         assert all(text in shown for text in (named("mcgs").title, 'search.name = "graph"', named("mcgs").differs[0]))
-        assert "ramify solve ISSUE --repo . --recipe mcgs" in shown
+        assert "ramify solve ISSUE --repo . --model MODEL --recipe mcgs --value judge" in shown
 
     def test_says_the_same_as_json(self):
         listed = json.loads(CliRunner().invoke(app, ["recipes", "--json"]).stdout)

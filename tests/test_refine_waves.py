@@ -59,7 +59,7 @@ def go(provider: Provider, tmp_path: Path) -> Solve:
 
     def go(of: Path, policy: Policy, *, rollouts: int = 1, **given: Any) -> tuple[Result, Run]:
         search, budget, waves = BestOfN(n=rollouts), Budget(max_nodes=20), RoundComponents(rollouts, 2, **given)
-        parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, waves=waves)
+        parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, rounds=waves)
         with Run.open(tmp_path / "run") as run:
             return solve(task(of), parts, run), run
 

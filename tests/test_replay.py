@@ -328,3 +328,15 @@ class TestARecordedAnswer:
         assert [model.complete([]).text, model.complete([]).text] == ["now", "then"]
         assert made == [1]
         model.close()
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_run_that_a_limit_ended_replays_to_the_same_patch_verified_as_it_was(namespaces, tmp_path, verified):
+    run, _ = record(tmp_path, STORY, **{"budget.max_nodes": 2})
+    journal = run / "journal.jsonl"
+    *before, last = journal.read_bytes().splitlines(keepends=True)
+    assert decode(last).status == "improved"
+    journal.write_bytes(b"".join([*before, encode(replaced(decode(last), verified=verified))]))
+    done = ramify("replay", run, "--out", tmp_path / "new", "--json")
+    assert (json.loads(done.stdout)["difference"], done.exit_code) == ("", 0)

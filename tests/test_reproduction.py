@@ -8,6 +8,7 @@ from agent.budget import Budget
 from agent.engine.components import Components
 from agent.evaluate.own_tests import OwnTests
 from agent.evaluate.reproduction import ALONE, WORTH, Finding, Reader, valued
+from agent.evaluate.value.judge import Judge
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import rules_for
@@ -256,3 +257,30 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     vain = summarise(run, provider, run.rollouts()[0])
     assert (vain.tests_passed, vain.failure_modes) == ((), ())
     assert "no test is known that fails because of the issue" in vain.risks
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize(
+    ("test", "change", "told"),
+    [
+        (GOOD, FIX, "reproduces the issue, and passes with your change: test_issue.py::test_issue"),
+        (GOOD, SAME, "test_issue.py::test_issue fails with your change as it does without"),
+    ],
+    ids=["repaired", "not repaired"],
+)
+def test_a_judge_is_told_what_the_tests_show_that_a_change_adds(provider, repo, tmp_path, test, change, told):
+    edits = (
+        ("edit", {"path": "test_issue.py", "old": "", "new": test}),
+        ("edit", {"path": "means.py", "old": BUG, "new": change}),
+    )
+    policy = ScriptedModel([answer("Done.", *edits, ("run_tests", {})), answer("That is it.", ("submit", {}))])
+    opinion = '{"value": 0.9, "verdict": "refine", "assessment": "It is right."}'
+    judge = ScriptedModel([answer(opinion)], "judge")
+    with Run.open(tmp_path / "run") as run:
+        parts = Components(
+            provider, ChatPolicy(policy), BestOfN(n=1), Judge(judge), Budget(max_nodes=9), baseline_runs=1
+        )
+        solve(task(repo), parts, run)
+    asked = str(judge.heard[0])
+    assert "The change adds tests of its own. Its author was told of them:" in asked
+    assert told in asked

@@ -182,6 +182,7 @@ class TestNoKnownGoal:
     """What was submitted and broke nothing is preferred to what broke something."""
 
     @pytest.mark.parametrize("form", ["sft-masked", "preference", "line-preference", "revision"])
+    @pytest.mark.slow
     def test_leaves_rows_all_the_same(self, free: Run, form: str) -> None:
         found = [row for row in rows(free, form) if "refused" not in row]
         assert found

@@ -19,6 +19,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.policy import Position, Proposal
 from agent.run.commands import Order, Steering
 from agent.run.run import Run
+from agent.run.tree.evaluation import Evaluation
 from agent.search.graph import Graph
 from agent.search.support.repairs import Repairs
 from agent.solver.solve import solve
@@ -144,6 +145,46 @@ def test_only_so_many_states_that_repair_the_same_are_tried():
         merged.append(pair)
         made.fail(pair[0], "conflict", "fuse", pair[1])
     assert merged == [(1, 6), (2, 6), (3, 6)]
+
+
+def test_by_partial_progress_the_best_states_of_stagnant_branches_are_merged_without_a_test_that_tells_them_apart():
+    """1 and 2 are one branch, 3 another; 4 is no better than the base state, 5 was pruned."""
+    better = passing(1, 0, value=0.3), passing(2, 1, value=0.5), passing(3, 0, value=0.4, terminal=True)
+    made = tree(passing(0, None), *better, passing(4, 0), passing(5, 0, value=0.8))
+    made.prune(5)
+    assert chosen(made) is None
+    assert chosen(made, partial=True, stagnation=1) is None, "2 may still get on"
+    made.close(2)
+    assert chosen(made, partial=True, stagnation=1) == (2, 3)
+    made.add(replace(passing(6, 2, value=0.6), parents=(2, 3)))
+    assert chosen(made, partial=True) is None
+
+
+def test_a_solved_state_is_merged_with_nothing_by_partial_progress():
+    done = replace(passing(2, 0), evaluation=Evaluation(1.0, solved=True))
+    assert chosen(tree(passing(0, None), passing(1, 0, value=0.4), done), partial=True) is None
+
+
+def references(made, **settings):
+    """The node that is expanded, and the states of other branches that its policy is shown."""
+    choice = Graph(**settings).select(made, Random(0))
+    return choice.node, choice.references
+
+
+def test_a_stagnant_branch_is_shown_the_best_of_the_others():
+    first, others = passing(1, 0, value=0.3), (passing(2, 0, value=0.5), passing(3, 2, value=0.9), passing(4, 0))
+    made = tree(passing(0, None), first, *others)
+    for closed in (0, 2, 3, 4):
+        made.close(closed)
+    assert references(made, references=2, stagnation=1) == (1, ()), "1 may still get on"
+    assert references(made, references=2) == (1, (3,))
+    assert references(made) == (1, ())
+
+
+def test_at_the_base_state_all_branches_are_shown_the_best_first():
+    made = tree(passing(0, None), passing(1, 0, value=0.3, terminal=True), passing(2, 0, value=0.5, terminal=True))
+    assert references(made, references=2) == (0, (2, 1))
+    assert references(made, references=1) == (0, (2,))
 
 
 def test_says_what_a_merge_promises_and_what_the_next_one_does():

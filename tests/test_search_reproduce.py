@@ -56,7 +56,7 @@ def searched(provider, folder, developer, rollouts=4, more=None, **changes):
         waves = RoundComponents(rollouts)
         policy, limits = ChatPolicy(ScriptedModel(developer)), Budget(max_nodes=20)
         parts = Components(
-            provider, policy, Reproduce(), PassingTests(), limits, baseline_runs=1, lines=rollouts, waves=waves
+            provider, policy, Reproduce(), PassingTests(), limits, baseline_runs=1, lines=rollouts, rounds=waves
         )
         return solve(task(repo, **changes), parts, run), run.tree
 
@@ -78,6 +78,7 @@ def test_two_repairs_follow_each_test_and_share_the_conversation_that_led_to_it(
     assert b"test_issue.py" in result.patch
 
 
+@pytest.mark.slow
 def test_a_repair_that_declares_what_it_breaks_is_not_called_wrong(provider, tmp_path):
     asserts = "    with pytest.raises(ZeroDivisionError):\n        mean([])\n"
     old = f"import pytest\n\nfrom means import mean\n\n\ndef test_old():\n{asserts}"
@@ -101,6 +102,7 @@ def test_a_repair_that_declares_what_it_breaks_is_not_called_wrong(provider, tmp
     assert result.declared == {"test_old.py::test_old": "the issue wants 0.0 there"}
 
 
+@pytest.mark.slow
 def test_what_each_activity_and_each_line_cost_is_in_the_result(provider, tmp_path):
     result, _ = searched(provider, tmp_path, Developer())
     assert (
@@ -126,6 +128,7 @@ def test_a_state_with_nothing_but_a_reproduction_is_worth_more_than_the_base_sta
     assert base < shown < repaired
 
 
+@pytest.mark.slow
 def test_an_unfinished_line_is_followed_by_one_from_its_best_state(provider, tmp_path):
     class Idle(Developer):
         """Repairs the bug in its first line, and then does the same until that line is ended."""

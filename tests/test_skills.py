@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,10 +15,14 @@ from typer.testing import CliRunner
 from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.memory import Memory
+from agent.learning.memory.consolidating import Consolidator
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Source
 from agent.learning.memory.skills import Book, Lessons, consolidate
+from agent.models import directly
+from agent.models.scripted import ScriptedModel, answer
 from tests.memories import recorded, task
+from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import ISSUES
 
 CLEAR, KEEP = "Clear the cache before the retry.", "Never clear the cache before the retry!"
@@ -69,6 +73,56 @@ class TestConsolidating:
         assert consolidate([]) == Book((), (), ())
 
 
+class TestAModel:
+    POOL = (
+        lessons("a", CLEAR, repo="x/one"),
+        lessons("b", "Drop what is stale before you ask again.", repo="x/two"),
+        lessons("c", "Leave stored answers alone.", repo="x/three", outcome="failed"),
+        lessons("d", "Look."),
+    )
+
+    def answered(self, *said: dict[str, Any]) -> tuple[Book, ScriptedModel]:
+        model = ScriptedModel([answer(json.dumps(each)) for each in said])
+        return consolidate(self.POOL, Consolidator(model, directly)), model
+
+    def test_says_which_lessons_are_one_and_which_contradict_one_another_and_the_runs_decide(self) -> None:
+        stale = {"lessons": [1, 2], "text": "Before a retry, drop what may be stale."}
+        book, _ = self.answered({"skills": [stale], "contradictions": [[3, 2]]})
+        assert [(each.text, each.runs) for each in book.skills] == [(stale["text"], ("a", "b")), ("Look.", ("d",))]
+        (conflict,) = book.conflicts
+        assert (conflict.kept.runs, [each.runs for each in conflict.dropped]) == (("a", "b"), [("c",)])
+
+    def test_loses_no_lesson_that_it_does_not_name(self) -> None:
+        book, _ = self.answered({"skills": []})
+        assert {each.text for each in book.skills} == {each.sentences[0] for each in self.POOL}
+
+    @pytest.mark.parametrize(
+        ("wrong", "why"),
+        [
+            ({"skills": [{"lessons": [1, 9], "text": "x"}]}, "whole numbers from 1 to 4"),
+            ({"skills": [{"lessons": [1], "text": "x"}, {"lessons": [1], "text": "y"}]}, "lesson 1 is in two skills"),
+            ({"skills": [{"lessons": [1], "text": ""}]}, "has to have a `text`"),
+            ({"skills": [], "contradictions": [1]}, "a list of lists"),
+        ],
+    )
+    def test_is_asked_again_after_an_answer_that_makes_no_sense(self, wrong: dict[str, Any], why: str) -> None:
+        book, model = self.answered(wrong, {"skills": []})
+        assert len(book.skills) == 4
+        assert why in model.heard[-1][-1]["content"]
+
+    def test_that_gives_no_readable_answer_leaves_the_merging_to_words(self) -> None:
+        book, _ = self.answered({}, {}, {})
+        assert book == consolidate(self.POOL)
+
+    def test_is_shown_so_many_lessons_at_a_time_and_then_what_they_come_to(self) -> None:
+        """The lessons of 80 runs: 60, then 20, and then the 2 skills of them."""
+        many = [lessons(f"r{n:02}", f"Lesson {n:02}.") for n in range(80)]
+        said = [{"skills": [{"lessons": [*range(1, n + 1)], "text": f"All {n}."}]} for n in (60, 20)]
+        model = ScriptedModel([answer(json.dumps(each)) for each in (*said, {"skills": []}, {"skills": []})])
+        book = consolidate(many, Consolidator(model, directly))
+        assert [(each.text, len(each.runs)) for each in book.skills] == [("All 60.", 60), ("All 20.", 20)]
+
+
 @pytest.fixture
 def ramify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.chdir(tmp_path)
@@ -108,6 +162,25 @@ class TestTheDirectory:
             r'contradiction, the first is kept: "Clear [^;]*\(r0-\w+, r1-\w+\); "Never [^;]*\(r2-\w+\)', said
         )
         assert "Dropped: Never clear" in Path("skills/conflicts.md").read_text()
+
+    def test_has_what_a_model_learned_of_each_run_and_merged(
+        self, ramify: Callable[..., Any], runs: list[Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        merged = "Before a retry, forget what may be stale."
+
+        def said(body: Mapping[str, Any]) -> Reply:
+            asked = body["messages"][-1]["content"]
+            if "say the same, or are cases of one thing" in asked:
+                return says(json.dumps({"skills": [{"lessons": [1, 2], "text": merged}], "contradictions": [[1, 3]]}))
+            text = f"Of {'a median' if 'median' in asked else 'others'}."
+            return says(json.dumps({"operations": [{"op": "add", "text": text}]}))
+
+        with ScriptedServer(said) as server:
+            options = ("--model", "openai/tiny", "-c", f"model.base_url={server.url}")
+            done = ramify("build", *runs[:3], "--out", "skills", *options)
+        assert "asked openai/tiny: 4 calls" in done.stdout
+        assert f"- {merged} [" in Path("skills/SKILL.md").read_text()
 
     def test_is_made_of_verified_runs_only(self, ramify: Callable[..., Any], runs: list[Path], tmp_path: Path) -> None:
         torn = recorded(tmp_path / "torn", task("x"), insights=["A rumour."], ended=False)

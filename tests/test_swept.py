@@ -183,6 +183,7 @@ class TestABug:
         again = list(orders.read(tmp_path / "tried.jsonl"))
         assert [each.played(Uniform()) for each in again] == [each.played(Uniform()) for each in known]
 
+    @pytest.mark.slow
     def test_gives_a_tree_that_counts_and_rows_are_made_of(
         self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path
     ) -> None:

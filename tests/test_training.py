@@ -147,6 +147,10 @@ class TestAPlan:
         with pytest.raises(UsageError, match="at least 2 rows at a time"):
             plan("grpo", [exported(tmp_path / "a", "grpo-tree")], wanted)
 
+    def test_refuses_two_orders_of_rows(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="--in-order and --group-by-length: rows have one order"):
+            plan("sft", [exported(tmp_path / "a")], Wanted(group_by_length=True, in_order=True))
+
     def test_refuses_another_order_of_rows_where_trl_does(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="KTO needs the rows in their own order"):
             plan("kto", [exported(tmp_path / "kto", "kto")], Wanted(group_by_length=True))

@@ -71,9 +71,9 @@ def test_a_search_begins_anew_although_earlier_waves_have_used_it_up():
     search = BestOfN(n=2)
     assert search.select(made, Random(0)) is None
     wave = in_second_wave(made)
-    assert choose(made, Steering(), search, Random(0), wave=wave).node == 0
+    assert choose(made, Steering(), search, Random(0), visible=wave).node == 0
     made.add(node(3, 0))
-    choice = choose(made, Steering(), search, Random(0), wave=wave)
+    choice = choose(made, Steering(), search, Random(0), visible=wave)
     assert (choice.node, choice.reasons[0].node) == (3, 3)
 
 
@@ -81,23 +81,23 @@ def test_a_pin_goes_before_the_wave_and_one_on_the_base_state_changes_nothing():
     made = tree(node(0), node(1, 0), node(2, 1))
     wave, steering = in_second_wave(made), Steering()
     steering.give(Order("pin", 0), made, 0)
-    assert choose(made, steering, Linear(), Random(0), wave=wave).node == 0
+    assert choose(made, steering, Linear(), Random(0), visible=wave).node == 0
     steering.give(Order("pin", 1), made, 0)
-    assert choose(made, steering, Linear(), Random(0), wave=wave).node == 2
+    assert choose(made, steering, Linear(), Random(0), visible=wave).node == 2
 
 
 def test_what_a_person_forks_of_an_earlier_wave_is_gone_on_with_beside_what_is_begun_anew():
     made = tree(node(0), node(1, 0), node(2, 1, terminal=True))
     wave, steering, search = in_second_wave(made), Steering(), BestOfN(n=1)
     steering.give(Order("fork", 1), made, 0)
-    choice = choose(made, steering, search, Random(0), wave=wave)
+    choice = choose(made, steering, search, Random(0), visible=wave)
     assert choice.node == 1
     made.begin(1)
     assert (wave.in_flight, wave.pending_below(0), made.in_flight) == (0, 0, 1)
     made.end(1)
     made.add(node(3, 1))
     steering.use(choice)
-    assert choose(made, steering, search, Random(0), wave=wave).node == 3
+    assert choose(made, steering, search, Random(0), visible=wave).node == 3
     made.begin(3)
     assert (wave.in_flight, wave.open_below(0)) == (1, 2)
     made.end(3)
@@ -105,7 +105,7 @@ def test_what_a_person_forks_of_an_earlier_wave_is_gone_on_with_beside_what_is_b
     assert [node.id for node in wave.path(2)] == [0, 1, 2]
     assert wave.view(FinishedRollouts, FinishedRollouts).count == 1
     assert (wave.expansions(0), wave.attempts(0), wave.open_below(0)) == (0, (), 2)
-    assert choose(made, steering, search, Random(0), wave=wave).node == 0
+    assert choose(made, steering, search, Random(0), visible=wave).node == 0
 
 
 class TestFinished:

@@ -155,12 +155,10 @@ def resume(
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
     started = begun(directory)
-    settings = restore(started.settings)
+    settings = restore(started.settings, flags={f"budget.{name}": limit for name, limit in (budget or {}).items()})
     if unfinished and (settings.single_edits or settings.delegate):
         kind = "divides the issue into parts" if settings.delegate else "makes single edits"
         raise UsageError(f"{directory} {kind}, and leaves no rollouts unfinished: leave out --unfinished")
-    limits = settings.budget.model_copy(update=dict(budget or {}))
-    settings = settings.model_copy(update={"budget": limits})
     task = load_task(started.task)
     return start(task, settings, directory, cancel=cancel, on_event=on_event, unfinished=unfinished)
 
@@ -222,13 +220,14 @@ def make_parts(
         seed=settings.seed,
         others=tuple(others),
         gate=settings.gate,
+        track=settings.track,
         allowed=settings.sandbox.allow,
         localise=any(choice.name in MODEL_FREE_POLICIES for choice in policies_of(settings)),
         lines=settings.lines,
         over=settings.over,
         patience=settings.patience,
         foresight=foresight_of(settings, models),
-        waves=round_components(settings, models),
+        rounds=round_components(settings, models),
     )
 
 

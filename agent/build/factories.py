@@ -188,7 +188,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
     Raises:
         agent.errors.ConfigError: as `agent.solver.tournament.judges.judge_of`.
     """
-    if not settings.in_waves:
+    if not settings.in_rounds:
         return None
     primary_model, refine = settings.primary_model, settings.refine
     contrasting = (settings.tournament.model or primary_model) if settings.tournament.contrast else None

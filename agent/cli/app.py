@@ -18,6 +18,7 @@ from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
 from agent.cli import options, red_build
 from agent.cli import recipes as cli_recipes
+from agent.cli import reflect as cli_reflect
 from agent.cli import replay as cli_replay
 from agent.cli import run_list as cli_run_list
 from agent.cli import runs as cli_runs
@@ -36,9 +37,9 @@ app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from agent.version import version
 
-        sys.stdout.write(f"ramify {version('ramify')}\n")
+        sys.stdout.write(f"ramify {version()}\n")
         raise typer.Exit
 
 
@@ -56,7 +57,7 @@ def ramify(
 def solve(
     issue: Annotated[
         str | None,
-        typer.Argument(metavar="[ISSUE|-]", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
+        typer.Argument(metavar="ISSUE|-", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
     ] = None,
     repo: Annotated[
         Path | None,
@@ -119,7 +120,33 @@ def solve(
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
     config = [*(config or ()), *(["memory.enabled=false"] if no_memory else ())]
-    raise typer.Exit(begin(request, options.settings_of(config, model, locals()), out, output, apply=apply))
+    settings = options.settings_of(
+        config,
+        model,
+        effort=effort,
+        recipe=recipe,
+        test_framework=test_framework,
+        search=search,
+        value=value,
+        sandbox=sandbox,
+        image=image,
+        python=python,
+        setup=setup,
+        paranoid=paranoid,
+        instructions=instructions,
+        model_price=model_price,
+        max_nodes=max_nodes,
+        max_usd=max_usd,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
+        memory=memory,
+        workers=workers,
+        rollouts=rollouts,
+        rounds=rounds,
+        delegate=delegate,
+        seed=seed,
+    )
+    raise typer.Exit(begin(request, settings, out, output, apply=apply))
 
 
 @failures_told
@@ -212,14 +239,13 @@ def clean(
         bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")
     ] = False,
 ) -> None:
-    """Remove what earlier runs left on this machine. It is listed; journals and patches are kept."""
-    from agent.cli.cleanup import confirm, leftovers
+    """Remove what earlier runs left on this machine. It lists what it removes, and keeps journals and patches."""
+    from agent.cli.cleanup import leftovers
 
-    if states and not dry_run and not yes:
-        confirm(all_users)
     done = "would remove" if dry_run else "removed"
     count = size = 0
-    for left in leftovers(states=states, environments=environments, all_users=all_users):
+    ask = not dry_run and not yes
+    for left in leftovers(states=states, environments=environments, all_users=all_users, ask=ask):
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
             run = f" of run {left.store.parent}" if left.store else ""
@@ -268,6 +294,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Batches": {"bench": ("Run, grade and compare batches of instances.", "ramify bench run tasks --out runs/tasks")},
     "Training": {
         "export": (cli_export.export, "ramify export runs/words --format sft --out data", "ramify export --list"),
+        "reflect": (cli_reflect.reflect, "ramify reflect runs/words"),
         "shorten": (cli_shorten.shorten, "ramify shorten runs/words"),
         "train": (cli_train.app, ""),
         "round": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from sandboxes.forking.disk_space import weigh
 from sandboxes.namespace import cgroups
 from sandboxes.namespace import provider as namespace
 
-__all__ = ["confirm", "leftovers"]
+__all__ = ["leftovers"]
 
 log = logging.getLogger(__name__)
 
@@ -35,19 +35,29 @@ OLD_S = 7 * 24 * HOUR_S
 """The age from which things are removed that can be made again, or belong to other machines."""
 
 
-def leftovers(*, states: bool = False, environments: bool = False, all_users: bool = False) -> Iterator[Leftover]:
+def leftovers(
+    *, states: bool = False, environments: bool = False, all_users: bool = False, ask: bool = False
+) -> Iterator[Leftover]:
     """Things that may be removed; decide about each before asking for the next. These are containers and control groups
     whose process is gone, states of deleted runs, and things that were unused for long and can be made again.
 
     With `states`, also the states of runs that have ended, which cannot be resumed after that; with `environments`,
     also environments and set-ups that no run's states need and that were not used (images: not built) in the last hour;
-    with `all_users`, also what other users and state directories left here, and what all users of an engine share.
+    with `all_users`, also what other users and state directories left here, and what all users of an engine share;
+    with `ask`, a person is asked before states of runs that can be resumed are among them.
+
+    Raises:
+        agent.errors.UsageError: nobody can be asked.
+        typer.Abort: the answer is no.
     """
+    on_engine = tuple(_on_engine(states, HOUR_S if environments else OLD_S, all_users))
+    if states and ask:
+        _confirm({*_stores_of_ended_runs(), *(left.store for left in on_engine if left.store)})
     yield from cgroups.leftovers(all_users=all_users)
     if states:
         for store in _stores_of_ended_runs():
             yield Leftover("states", weigh(store), partial(_remove, store), store)
-    yield from _on_engine(states, HOUR_S if environments else OLD_S, all_users)
+    yield from on_engine
     areas = (namespace.shared_leftovers, *((docker.shared_leftovers,) if all_users else ()))
     for area in areas:
         try:
@@ -56,14 +66,10 @@ def leftovers(*, states: bool = False, environments: bool = False, all_users: bo
             log.info("leftovers of one kind are not looked for: %s", error)
 
 
-def confirm(all_users: bool) -> None:
-    """Ask before `leftovers` with `states` takes the states of runs that could be resumed.
-
-    Raises:
-        agent.errors.UsageError: nobody can be asked.
-        typer.Abort: the answer is no.
-    """
-    if not (runs := _resumable_runs(all_users)):
+def _confirm(stores: Iterable[Path]) -> None:
+    """Ask before the states of runs that can be resumed are removed."""
+    runs = [run for run in sorted({store.parent for store in stores}) if _resumable(run)]
+    if not runs:
         return
     these = counted(len(runs), "run")
     if not sys.stdin.isatty():
@@ -73,12 +79,6 @@ def confirm(all_users: bool) -> None:
         )
     sys.stderr.writelines(f"{run} can be resumed\n" for run in runs)
     typer.confirm(f"Remove the states of {these} that can be resumed?", abort=True, err=True)
-
-
-def _resumable_runs(all_users: bool) -> list[Path]:
-    on_engine = (left.store for left in _on_engine(True, OLD_S, all_users) if left.store is not None)
-    runs = sorted({store.parent for store in (*_stores_of_ended_runs(), *on_engine)})
-    return [run for run in runs if _resumable(run)]
 
 
 def _resumable(run: Path) -> bool:

@@ -56,6 +56,10 @@ def export(
     near: Annotated[
         float, typer.Option(metavar="SHARE", help="Similarity from which rows of two tasks count as copies; 0: never.")
     ] = 0.9,
+    easy_first: Annotated[
+        bool,
+        typer.Option("--easy-first", help="Tasks solved more often come first; see ramify train sft --in-order."),
+    ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write Parquet files.")] = False,
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A tokenizer.json, to count tokens with.")
@@ -86,7 +90,7 @@ def export(
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     chosen = runs_in(runs or [last_run()])
     if form in DOCUMENTS:
-        _refuse_row_options(split != ALL, parquet, exclude, allow_license, tokenizer)
+        _refuse_row_options(split != ALL, easy_first, parquet, exclude, allow_license, tokenizer)
         for path in write_documents(chosen, form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
         return
@@ -98,7 +102,7 @@ def export(
     if not form or out is None:
         raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(chosen, replace(order, parquet=parquet), out)
+    manifest = write(chosen, replace(order, parquet=parquet, easy_first=easy_first), out)
     sys.stdout.write(_summary(manifest, out))
 
 
@@ -119,7 +123,9 @@ def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]
 def _refuse_row_options(*options: object) -> None:
     """Raises UsageError for an option that formats of documents do not have."""
     if any(options):
-        raise UsageError("--split, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows")
+        raise UsageError(
+            "--split, --easy-first, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows"
+        )
 
 
 def _order(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from agent.cli.options import PARAMETERS
+from agent.errors import OptionRefused, UsageError
 
 __all__ = ["EXIT_CODES", "HELP", "example", "new_app"]
 
@@ -28,7 +32,23 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Group(TyperGroup):
-    """A group whose help lists its commands under headings, each with the first sentence of its own help."""
+    """A group whose help lists its commands under headings, each with the first sentence of its own help. A setting
+    that is refused is named by the option that gave it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read `help COMMAND` as `COMMAND --help`."""
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        typed = list(ctx.args)
+        try:
+            return super().invoke(ctx)
+        except OptionRefused as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand)
+            option = _as_typed(command, error.key, typed)
+            value = f"{error.value:g}" if isinstance(error.value, float) else error.value
+            raise UsageError(f"{option} {value} {error.reason} (setting `{error.key}`)") from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands."""
@@ -44,6 +64,15 @@ class Group(TyperGroup):
         for heading, listed in rows.items():
             with formatter.section(heading):
                 formatter.write_dl(listed)
+
+
+def _as_typed(command: Any, key: str, arguments: Sequence[str]) -> str:
+    """The option of a command that gives a setting, under the name that it has among the arguments."""
+    names: list[str] = next(
+        param.opts for param in command.params if f"{key}.".startswith(f"{PARAMETERS.get(param.name, param.name)}.")
+    )
+    given = (name for text in arguments for name in names if text.partition("=")[0] == name)
+    return next(given, next(name for name in names if name.startswith("--")))
 
 
 def _first_sentence(text: str) -> str:

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -161,7 +160,7 @@ def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
             "this (see above); if you agree, apply it with --accept declared"
         )
     else:
-        patch = f"; what there is: ramify show {result.run_dir} --patch" if result.patch else ""
+        patch = f"; the best change so far: ramify show {result.run_dir} --patch" if result.patch else ""
         say(f"nothing applied to {place}: the issue is not solved{patch}")
     return False
 
@@ -187,7 +186,7 @@ def _exit_code(result: Result, received: signal.Signals | None, strict: bool) ->
 
 @dataclass(slots=True)
 class _Interruption:
-    cancel: threading.Event = field(default_factory=AtOnce)
+    cancel: AtOnce = field(default_factory=AtOnce)
     received: signal.Signals | None = None
 
 

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.help import example, new_app
+from agent.cli.options import Interface
 from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
+    from agent.budget import Usage
     from agent.learning.memory import Memory
     from agent.learning.memory.items import Item, Kind
 
 __all__ = ["app"]
 
 app = new_app(
-    help="Keep what verified runs teach the next one, in one file.",
+    help="Keep lessons of verified runs in one file, for later runs.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -33,7 +35,7 @@ LINE_CHARS = 136
 """The width of a listed item: its id, its kind, and as much of its text as fits."""
 
 MemoryFile = Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory.")]
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs that have ended.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Directories of runs that have ended.")]
 KINDS: tuple[Kind, ...] = ("episode", "insight", "reflection", "experience")
 
 
@@ -44,10 +46,7 @@ def add(
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The model that words the insights: one question per run.")
     ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
-    ] = None,
+    config: Interface = None,
 ) -> None:
     """Remember runs whose outcome was verified; a run that is remembered already is read again. Exit code 1 if a run is
     refused."""
@@ -72,11 +71,7 @@ def add(
                     sys.stdout.write(f"refused {journal.parent}: {why}\n")
                 else:
                     sys.stdout.write(f"added {journal.parent}: {_counted(items)}\n")
-    if model is not None:
-        spent = tally.usage
-        sys.stdout.write(
-            f"asked {model}: {counted(spent.model_calls, 'call')}, {spent.tokens} tokens, ${spent.cost_usd:.4f}\n"
-        )
+    sys.stdout.write(_asked(model, tally.usage))
     raise typer.Exit(1 if refused else 0)
 
 
@@ -105,7 +100,7 @@ def search(
 @app.command(epilog=example("ramify memory show --memory notes"))
 def show(
     memory: MemoryFile,
-    item: Annotated[str | None, typer.Argument(metavar="[ID]", help="The id of an item or of a run.")] = None,
+    item: Annotated[str | None, typer.Argument(metavar="ID", help="The id of an item or of a run.")] = None,
 ) -> None:
     """List the runs and what was learned from them, or print one item."""
     store = _existing(memory).store
@@ -164,24 +159,36 @@ def export(
 def build(
     runs: Runs,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="A new directory, or one that holds skills.")],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="The model that proposes lessons, one question a run, and merges them."),
+    ] = None,
+    config: Interface = None,
 ) -> None:
     """Merge the lessons of verified runs into skills, each with the runs that support it, and list contradictions. Exit
     code 1 if a run was refused."""
+    from agent.config import load, split
+    from agent.learning.memory.attaching import distiller
+    from agent.learning.memory.consolidating import Consolidator
+    from agent.learning.memory.distilling import Tally
     from agent.learning.memory.learning import lessons_of
     from agent.learning.memory.skill_files import write
-    from agent.learning.memory.skills import consolidate
+    from agent.learning.memory.skills import by_words, consolidate
 
-    taught, refused = lessons_of(runs)
+    settings, tally = load(*split(config or ())), Tally()
+    with distiller(model, settings.model, tally.ask) as distil:
+        taught, refused = lessons_of(runs, distil)
+        book = consolidate(taught, Consolidator(distil.model, distil.ask) if distil else by_words)
     for run, why in refused:
         sys.stdout.write(f"refused {run}: {why}\n")
     if not taught:
         raise UsageError("all runs were refused, so nothing was written")
-    book = consolidate(taught)
     version = write(book, out)
     for conflict in book.conflicts:
         sides = "; ".join(f'"{skill.text}" ({", ".join(skill.runs)})' for skill in (conflict.kept, *conflict.dropped))
         sys.stdout.write(f"contradiction, the first is kept: {sides}\n")
     sys.stdout.write(f"wrote {_skills(book.skills, book.sources)} to {out}, version {version}\n")
+    sys.stdout.write(_asked(model, tally.usage))
     raise typer.Exit(1 if refused else 0)
 
 
@@ -197,6 +204,13 @@ def load(
     sources, skills = read(directory)
     Memory(memory).take_skills(sources, skills)
     sys.stdout.write(f"took {_skills(skills, sources)} into {memory}\n")
+
+
+def _asked(model: str | None, spent: Usage) -> str:
+    """A line with what a model was asked; empty without one."""
+    if model is None:
+        return ""
+    return f"asked {model}: {counted(spent.model_calls, 'call')}, {spent.tokens} tokens, ${spent.cost_usd:.4f}\n"
 
 
 def _skills(skills: Collection[object], sources: Collection[object]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 __all__ = [
+    "PARAMETERS",
     "Accept",
     "Apply",
     "Config",
@@ -26,6 +27,7 @@ __all__ = [
     "GoalTests",
     "Image",
     "Instructions",
+    "Interface",
     "Json",
     "MaxNodes",
     "MaxSeconds",
@@ -52,9 +54,14 @@ __all__ = [
     "ValueName",
     "Verbose",
     "Workers",
+    "require",
     "settings_of",
 ]
 
+Interface = Annotated[
+    list[str] | None,
+    typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
+]
 Test = Annotated[
     str | None,
     typer.Option(
@@ -86,12 +93,12 @@ GoalTests = Annotated[
 ]
 Recipe = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options win over it."),
+    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options override it."),
 ]
 EffortName = Annotated[
     str | None,
     typer.Option(
-        "--effort", metavar="low|medium|high|max", help="How much to spend on an issue; other options win over it."
+        "--effort", metavar="low|medium|high|max", help="How much to spend on an issue; other options override it."
     ),
 ]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
@@ -167,9 +174,7 @@ Apply = Annotated[
 ]
 Accept = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="declared", help="With --apply: also a patch that breaks tests which the model declares to be wrong."
-    ),
+    typer.Option(metavar="declared", help="Also apply a patch that breaks tests which the model declares to be wrong."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
@@ -189,7 +194,7 @@ def _log(verbose: bool) -> None:
 
 Verbose = Annotated[
     bool,
-    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log of what is done."),
+    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log."),
 ]
 
 _SETTINGS = {
@@ -217,8 +222,11 @@ _SETTINGS = {
 }
 """The parameters of commands that are settings, by the setting's dotted key."""
 
+PARAMETERS = {**_SETTINGS, "model": "policy", "model_price": "model.price"}
+"""All parameters that give settings, also those that `settings_of` reads in a way of their own."""
 
-def _require(option: str, name: str) -> None:
+
+def require(option: str, name: str) -> None:
     """Raises UsageError if there is no search, value or recipe of this name."""
     from agent.evaluate.value.registry import VALUES
     from agent.recipes import names
@@ -231,25 +239,31 @@ def _require(option: str, name: str) -> None:
         raise UsageError(f"--{option} {name}: {meant}it is one of {', '.join(known)}")
 
 
-def settings_of(config: Sequence[str] | None, models: Sequence[str] | None, values: Mapping[str, Any]) -> Settings:
-    """The settings of a command: those of `-c`, then the models, then the command's parameters, by name. Parameters
-    that are not given, or are not settings, change nothing.
+def settings_of(
+    config: Sequence[str] | None,
+    models: Sequence[str] | None,
+    *,
+    model_price: str | None = None,
+    **flags: str | float | Path | Sequence[str] | None,
+) -> Settings:
+    """The settings of a command: those of `-c`, then the models, then the options by their parameters' names. An option
+    that is not given changes nothing.
 
     Raises:
         agent.errors.ConfigError: as `agent.config.load`.
         agent.errors.UsageError: the value of an option is wrong, or the tests run with the Python of an image.
+        KeyError: a parameter that is no setting.
     """
     for name in ("search", "value", "recipe"):
-        if values.get(name):
-            _require(name, values[name])
+        if chosen := flags.get(name):
+            require(name, str(chosen))
     from agent.config import given, naming
     from agent.models.prices import dollars
 
-    flags = {key: values.get(name) for name, key in _SETTINGS.items()}
-    flags = {key: str(value) if isinstance(value, Path) else value for key, value in flags.items()}
-    price = values.get("model_price")
-    kept = {key: value for key, value in flags.items() if value is not None and value is not False and value != []}
-    settings = given(config or (), {**naming(models or ()), **kept, "model.price": price and dollars(price)})
-    if values.get("python") and (settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")):
-        raise UsageError(f"--python {values['python']} is on this machine, and the tests run in an image: leave it out")
+    values = {_SETTINGS[name]: str(flag) if isinstance(flag, Path) else flag for name, flag in flags.items()}
+    kept = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
+    price = model_price and dollars(model_price)
+    settings = given(config or (), {**naming(models or ()), **kept, "model.price": price})
+    if (python := flags.get("python")) and (settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")):
+        raise UsageError(f"--python {python} is on this machine, and the tests run in an image: leave it out")
     return settings

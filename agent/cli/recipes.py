@@ -16,7 +16,7 @@ __all__ = ["recipes"]
 
 
 def recipes(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this one in full.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one in full.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
     """List the published systems that have a recipe. With a name, show its paper, its settings and what differs."""

@@ -23,7 +23,7 @@ def fix(
     tests: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEST...", help="Failing tests, as test reports name them. Default: all tests that fail now."
+            metavar="TEST", help="Failing tests, as test reports name them. Default: all tests that fail now."
         ),
     ] = None,
     repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
@@ -54,7 +54,21 @@ def fix(
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin
 
-    settings = options.settings_of(config, model, locals())
+    settings = options.settings_of(
+        config,
+        model,
+        effort=effort,
+        recipe=recipe,
+        test_framework=test_framework,
+        sandbox=sandbox,
+        image=image,
+        python=python,
+        setup=setup,
+        instructions=instructions,
+        max_usd=max_usd,
+        max_seconds=max_seconds,
+        workers=workers,
+    )
     request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, quiet=quiet)
     raise typer.Exit(begin(request, settings, out, output, apply=apply))
@@ -75,8 +89,8 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, links that
-    lead out, modes. Exit code 1 if it is refused."""
+    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, symlinks out
+    of the repository, file modes. Exit code 1 if it is refused."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent.cli.options import require
 from agent.cli.run_list import LAST, RunDir
 from agent.counting import counted
 
@@ -41,6 +42,8 @@ def replay(
     from agent.config import restore, split
     from agent.run.paths import journal_of, new_run_dir
 
+    if search is not None:
+        require("search", search)
     directory = new_run_dir(out, f"replay-of-{journal_of(run).parent.name}")
     files, overrides = split(config or ())
     flags = {} if search is None else {"search.name": search}

@@ -43,7 +43,7 @@ def _all_named(context: typer.Context, runs: list[Path] | None) -> list[Path] | 
 Runs = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="RUN...",
+        metavar="RUN",
         callback=_all_named,
         help="Runs, by their directories or names, or folders of runs such as batches. Default: the last run.",
     ),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = new_app(help="Train a policy on what searches left.", no_args_is_help=True)
+app = new_app(help="Train a policy on recorded searches.", no_args_is_help=True)
 
 _HELP: dict[Method, str] = {
     "sft": "Imitate the answers of an export (formats sft, edit, revision, ...).",
@@ -33,7 +33,7 @@ _HELP: dict[Method, str] = {
 
 @app.command(epilog=example("ramify train counts runs --out counts.json"))
 def counts(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of runs, or of batches.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Directories of runs, or of batches.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="For --model edit -c policy.counts=FILE.")],
 ) -> None:
     """Count in trees which kinds of edits were right: the simplest policy to learn, and the baseline to beat."""
@@ -59,7 +59,7 @@ def counts(
 
 def _command(method: Method) -> Callable[..., None]:
     def command(
-        data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Folders that ramify export wrote.")],
+        data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Folders that ramify export wrote.")],
         out: Annotated[
             Path, typer.Option("-o", "--out", metavar="DIR", help="Training directory; the same training is resumed.")
         ],
@@ -85,6 +85,9 @@ def _command(method: Method) -> Callable[..., None]:
         beta: Annotated[float, typer.Option(metavar="X", help="Beta of DPO and KTO.")] = 0.1,
         prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also learn the prompts.")] = False,
         group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Group rows by length.")] = False,
+        in_order: Annotated[
+            bool, typer.Option("--in-order", help="Take rows in their order (ramify export --easy-first).")
+        ] = False,
         save_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps between checkpoints.")] = 200,
         cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, in float32.")] = False,
         width: Annotated[
@@ -110,7 +113,7 @@ def _command(method: Method) -> Callable[..., None]:
 
 
 _OPTIONS = ("model", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
-           "prompt_loss", "group_by_length", "save_steps", "cpu", "seed")  # fmt: skip
+           "prompt_loss", "group_by_length", "in_order", "save_steps", "cpu", "seed")  # fmt: skip
 
 
 def _train(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 
 __all__ = ["FinishedRollouts"]
 
 
-class FinishedRollouts:
+class FinishedRollouts(View):
     """A view of the part of a tree that a round has added (`agent.run.run.Run.round_tree`): how many of its rollouts
     are finished.
 
@@ -16,8 +16,8 @@ class FinishedRollouts:
     that proposes single edits, nearly all of which change nothing, only solved states count (`solved_only`).
     """
 
-    def __init__(self, wave: Tree, *, solved_only: bool = False) -> None:
-        self._wave = wave
+    def __init__(self, tree: Tree, *, solved_only: bool = False) -> None:
+        self._tree = tree
         self._solved_only = solved_only
         self._ends = set[NodeId]()
         self._merged: dict[NodeId, int] = {}
@@ -29,7 +29,7 @@ class FinishedRollouts:
 
     def changed(self, node_id: NodeId) -> None:
         """Count the node anew."""
-        elsewhere = sum(attempt.known and attempt.child is None for attempt in self._wave.attempts(node_id))
+        elsewhere = sum(attempt.known and attempt.child is None for attempt in self._tree.attempts(node_id))
         if elsewhere and not self._solved_only:
             self._merged[node_id] = elsewhere
         if self._is_end(node_id):
@@ -37,14 +37,11 @@ class FinishedRollouts:
         else:
             self._ends.discard(node_id)
 
-    def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: an end has nothing below it."""
-
     def _is_end(self, node_id: NodeId) -> bool:
-        wave = self._wave
-        if node_id == wave.root.id or node_id in self._merged or wave.children(node_id) or wave.pending(node_id):
+        tree = self._tree
+        if node_id == tree.root.id or node_id in self._merged or tree.children(node_id) or tree.pending(node_id):
             return False
         if self._solved_only:
-            return wave[node_id].evaluation.solved
-        node = wave[node_id]
-        return not wave.expandable(node_id) or (node.evaluation.accepted and not node.by_model)
+            return tree[node_id].evaluation.solved
+        node = tree[node_id]
+        return not tree.expandable(node_id) or (node.evaluation.accepted and not node.by_model)

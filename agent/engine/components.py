@@ -158,6 +158,8 @@ class Components:
     """Ends the waiting for models."""
     recall: Recall | None = None
     """Looks up repairs of other issues (`agent.learning.memory.recall`); None: there is no memory."""
+    track: bool = False
+    """Models are told what is left of a refactoring (`agent.evaluate.references`)."""
     localise: bool = False
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1
@@ -170,5 +172,5 @@ class Components:
     """How long runs of the tests may take."""
     foresight: Foresight | Ranking | None = None
     """Says what to expect of a state before it is measured; None: its prior is the policy's."""
-    waves: RoundComponents | None = None
+    rounds: RoundComponents | None = None
     """None: one search, until a state is solved."""

@@ -172,9 +172,9 @@ class Engine:
         if self._components.lines is None:
             return None
         tree = self._run.round_tree or self._run.tree
-        if self._components.waves:
+        if self._components.rounds:
             finished = tree.view((FinishedRollouts, False), FinishedRollouts).count
-            return self._components.waves.rollouts + self._components.over - finished
+            return self._components.rounds.rollouts + self._components.over - finished
         ended = tree.view(OpenLines, OpenLines).ended
         wanted = self._components.lines + self._components.over
         return max(1, wanted - sum(tree[node_id].submitted for node_id in ended))

@@ -14,6 +14,7 @@ from typing import assert_never
 from agent.actions import Debug, Submit
 from agent.actions.excerpt import printable
 from agent.budget import BudgetSpent, Usage
+from agent.counting import first_of
 from agent.engine.components import Components, Scorer
 from agent.engine.merge import fuse
 from agent.engine.review import Review
@@ -258,6 +259,7 @@ class Expansion:
             index=self.index - run.before(self.node, self.policy_id),
             siblings=tuple(child for child in run.children(self.node) if child.id < self.nodes),
             tried=tuple(map(self._tried, run.attempts(self.node)[: self.attempts])),
+            references=tuple(self._line(tree.root, tree[other]) for other in self.choice.references),
             continues=self.choice.continues,
             kind="" if self.choice.continues else self.choice.kind,
             hint=self.choice.hint,
@@ -295,6 +297,7 @@ class Expansion:
             scorer=scorer,
             spend=lambda usage: self.context.session.record.spend(usage, "tests"),
             turns=(*(step for node in self._tree.path(self.node) for step in node.steps), *steps),
+            track=self._components.track,
         )
 
     def show_values(self, state: Snapshot, wanted: Debug) -> str:
@@ -321,21 +324,21 @@ class Expansion:
             return Tried(last.label, node=last)
         if tree.pending(last.id) or tree.view(OpenLines, OpenLines).waits(last.id):
             return Tried(last.label)  # it may still become right
-        place = self.node, last.id
-        if place not in self.context.lines:
-            self.context.lines[place] = self._line(tree[self.node], last)
-        return self.context.lines[place]
+        return self._line(tree[self.node], last)
 
     def _line(self, begin: Node, last: Node) -> Tried:
         """A line of work: all that it changed, and how the model put it in the end."""
-        label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
-        return Tried(label, printable(self._components.provider.diff(begin.snapshot, last.snapshot)), last)
+        place = begin.id, last.id
+        if place not in self.context.lines:
+            label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
+            changes = printable(self._components.provider.diff(begin.snapshot, last.snapshot))
+            self.context.lines[place] = Tried(label, changes, last)
+        return self.context.lines[place]
 
     def _label(self, before: Node, after: Node) -> str:
         """Which files differ between two states, and how the model put it."""
         same = after.state_hash == before.state_hash
         changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
         paths = [change.path for change in changes if not change.path.endswith(".pyc")]
-        more = f" and {len(paths) - FILES_NAMED} more" if len(paths) > FILES_NAMED else ""
-        changed = f"changed {', '.join(paths[:FILES_NAMED])}{more}" if paths else "changed nothing"
+        changed = f"changed {first_of(paths, FILES_NAMED)}" if paths else "changed nothing"
         return one_line(": ".join(filter(None, (changed, after.label))))

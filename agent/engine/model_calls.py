@@ -17,7 +17,7 @@ from typing import Any
 from agent.budget import Usage
 from agent.engine.recorder import Recorder
 from agent.errors import RamifyError, TooLong, ToolsRefused
-from agent.models import Ask, Completion, Message, Model
+from agent.models import BYTES_PER_TOKEN, Ask, Completion, Message, Model
 from agent.models.prices import Price
 from agent.models.warming import KEPT_S
 from agent.run.events import Asked, Refusal, Refused, Spent
@@ -26,8 +26,6 @@ from agent.run.tree.tree import NodeId
 
 __all__ = ["Answers", "Forecast", "ModelGateway", "Request"]
 
-CHARACTERS_PER_TOKEN = 3
-"""A low figure, so that estimates are too high rather than too low: English and source code have about four."""
 ANSWER_TOKENS = 1000
 """The expected length of the first answer without a limit; later answers are expected as long as the longest so far."""
 
@@ -106,14 +104,14 @@ class Forecast:
         so far. Dollars by the listed price times the surcharge, with a beginning that the provider was just sent at the
         price of its cache; without a listed price, by the dearest call so far; 0 if neither is known."""
         lengths = [len(str(value)) for value in request.conversation]
-        tokens_in = sum(lengths) // CHARACTERS_PER_TOKEN + 1
+        tokens_in = sum(lengths) // BYTES_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
         tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)
         if price is None:
             dollars = self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out)
         else:
             known = len(lengths) - len(passage.new) if self._is_cached(request, passage.after) else 0
-            cached = sum(lengths[:known]) // CHARACTERS_PER_TOKEN
+            cached = sum(lengths[:known]) // BYTES_PER_TOKEN
             dollars = _listed(price, tokens_in, cached, tokens_out) * self._surcharge.get(request.model, 1.0)
         return Usage(model_calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=dollars)
 

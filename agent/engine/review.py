@@ -16,6 +16,7 @@ from agent.actions.comparison import told
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
 from agent.engine.components import Scorer
+from agent.evaluate.references import Tracked, tracked
 from agent.evaluate.reproduction import Finding
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
@@ -53,6 +54,8 @@ class Review:
     spend: Callable[[Usage], None]
     turns: Sequence[Step]
     """All turns of the conversation before the one that asks."""
+    track: bool = False
+    """Whether it says what is left of a refactoring."""
 
     def tested(self, state: Snapshot, tests: tuple[str, ...], answered: Sequence[Observation] = ()) -> Observation:
         """What these tests say, and all where the suite is quick or none is named; with the diff, where the model has
@@ -81,6 +84,7 @@ class Review:
         diff = self._diff(state)
         if diff and not self._seen(diff, _texts(answered)):
             parts.append(f"Your change so far:\n\n{_shown(diff)}\n")
+        parts += self._progress(self._tracked(state))
         parts.append(self._what_is_left(report, finding, changed=bool(diff)))
         return Observation("\n".join(parts), ok=ok)
 
@@ -97,9 +101,12 @@ class Review:
         known = declared(submit, broken)
         undeclared = [test for test in broken if test not in known and not self._told_broken(test)]
         above = _texts(answered)
-        if self._seen(diff, above) and not undeclared and report.valid:
+        found = self._tracked(state)
+        progress = self._progress(found)
+        left = found is not None and found.sites and not any(self._told(each) or each in above for each in progress)
+        if self._seen(diff, above) and not undeclared and report.valid and not left:
             return Observation("Submitted.")
-        facts = "\n".join(self._facts(state, report, self._finding(state, report), whole=True))
+        facts = "\n".join((*self._facts(state, report, self._finding(state, report), whole=True), *progress))
         text = render(
             "chat_review",
             changed=True,
@@ -157,6 +164,17 @@ class Review:
         if finding is None:
             return parts
         return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]
+
+    def _tracked(self, state: Snapshot) -> Tracked | None:
+        """How far a refactoring has come; None where that is not tracked, or nothing was changed."""
+        return tracked(self.provider, self.base, state) if self.track and state.digest != self.base.digest else None
+
+    def _progress(self, found: Tracked | None) -> list[str]:
+        if found is None:
+            return []
+        places = [f"{site.path}:{site.line}: {site.name}" for site in found.sites]
+        shown = {"changed": found.changed[:NAMED], "places": places[:NAMED], "more": len(places[NAMED:])}
+        return [_printed(render("chat_references", **shown).strip())]
 
     def _open_goals(self, report: SuiteReport) -> list[str]:
         return [test for test in self.task.goal_tests if not report.passed(test)]

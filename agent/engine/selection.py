@@ -25,13 +25,13 @@ def choose(
     search: Search,
     rng: Random,
     in_flight: Container[int | None] = (),
-    wave: TreePart | None = None,
+    visible: TreePart | None = None,
     *,
     continuing: bool = False,
     lines: int | None = None,
 ) -> Choice | None:
     """What to do next: the oldest fork order that waits and is not in flight, else what the search selects. Below a pin
-    it selects as if the pinned node were the root, else in the `wave`, the part of the tree that it may see.
+    it selects as if the pinned node were the root, else in the `visible` part of the tree.
 
     `continuing`: a line of work that has not ended is continued before the search is asked. `lines`: how many may be in
     flight at once; None: as many as there are workers."""
@@ -41,7 +41,7 @@ def choose(
             kind = REPAIR if order.by == "diagnosis" else ""
             return Choice(order.node, kind=kind, hint=order.hint, order=number, reasons=(reason,))
     pin = steering.pin(tree)
-    part = wave if pin in (None, tree.root.id) else tree.view(("below", pin), lambda whole: TreePart(whole, pin))
+    part = visible if pin in (None, tree.root.id) else tree.view(("below", pin), lambda whole: TreePart(whole, pin))
     seen = tree if part is None else part
     choice = continued(seen) if continuing else None
     if choice is None and (lines is None or tree.in_flight < lines):

@@ -19,6 +19,9 @@ __all__ = ["AtOnce", "Session"]
 class AtOnce(threading.Event):
     """A cancellation that does not wait for verification: the best patch is given as it is."""
 
+    verifies = False
+    """Wait for verification after all, as a replay does where the recorded run was verified."""
+
 
 class Session:
     """The task, the components of the search, the run, and the ways to change the run and to ask models.

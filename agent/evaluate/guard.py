@@ -21,7 +21,7 @@ from agent.measure.protection import BUILT, SETTINGS_FILES, Protection, matches
 from agent.run.tree.evaluation import MANIPULATION, Evaluation
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
-__all__ = ["Flag", "cap", "inspect"]
+__all__ = ["Flag", "cap", "inspect", "text_of"]
 
 CI_FILES = (".github/*", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", ".circleci/*", "noxfile.py", "tox.ini")
 NOT_RUN = ("*.py", "*.md", "*.rst", "*.adoc")
@@ -75,7 +75,7 @@ def _endings(provider: Provider, snapshot: Snapshot, patches: Sequence[FilePatch
     """Flags for lines of Python that end the process."""
     with provider.at(snapshot) as box:
         for patch in patches:
-            text = _text(box, patch.path)
+            text = text_of(box, patch.path)
             # The target of a link may have a name that is not a source's, so that it is checked nowhere else.
             lines: Collection[int] = range(1, text.count("\n") + 2) if patch.link else patch.added.keys()
             yield from (Flag(patch.path, line, why) for line, why in suspicions(text, lines))
@@ -100,12 +100,12 @@ def _inner_flags(
     """Flags for sources in which an existing inner test was changed. New inner tests are harmless."""
     with provider.at(base) as before, provider.at(snapshot) as after:
         for change in changes:
-            kept = _text(after, change.path)
-            if any(test not in kept for test in inner_tests(_text(before, change.path), inner)):
+            kept = text_of(after, change.path)
+            if any(test not in kept for test in inner_tests(text_of(before, change.path), inner)):
                 yield Flag(change.path, 0, "an existing test inside of the source was changed")
 
 
-def _text(box: Sandbox, path: str) -> str:
+def text_of(box: Sandbox, path: str) -> str:
     """The text of a file; empty if it does not exist, for example behind a dangling link."""
     try:
         return box.read(path).decode(errors="replace")

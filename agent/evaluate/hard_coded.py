@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from agent.evaluate.guard import Flag
+from agent.evaluate.guard import Flag, text_of
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.protection import Protection
+from agent.parsing import python
 from agent.task import Task
-from sandboxes import Provider, Sandbox, Snapshot
+from sandboxes import Provider, Snapshot
 
 __all__ = ["Case", "cases_of_issue", "cases_of_tests", "hard_coded", "signs"]
 
@@ -43,18 +43,10 @@ def hard_coded(
     cases = cases_of_issue(task.statement)
     with provider.at(base) as before:
         for path in sorted(set(map(file_of, task.goal_tests))):
-            cases += cases_of_tests(_text(before, path))
+            cases += cases_of_tests(text_of(before, path))
     with provider.at(snapshot) as after:
-        found = [(patch.path, signs(_text(after, patch.path), patch.added.keys(), cases)) for patch in patches]
+        found = [(patch.path, signs(text_of(after, patch.path), patch.added.keys(), cases)) for patch in patches]
     return tuple(Flag(path, line, why, harmless=True) for path, lines in found for line, why in lines)
-
-
-def _text(box: Sandbox, path: str) -> str:
-    """The text of a file; empty if it does not exist."""
-    try:
-        return box.read(path).decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def cases_of_tests(source: str) -> list[Case]:
@@ -175,9 +167,4 @@ def _normal(text: str) -> str:
 
 
 def _parsed(source: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
+    return python(source) or ast.Module([], [])

@@ -124,6 +124,7 @@ class StagedScorer:
             case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
         runs += own()
+        case = replace(case, own_tests=finding.told if finding else "")
         evaluation, more = self._valued(case, finding, snapshot)
         return report, evaluation.foreseen(expected), trial.runs + runs + more
 

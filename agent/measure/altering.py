@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
@@ -18,6 +17,7 @@ from importlib import resources
 from typing import cast
 
 from agent.measure.inside.equality import other
+from agent.parsing import python
 
 __all__ = ["DOCUMENTS", "END", "altered", "failing"]
 
@@ -53,7 +53,7 @@ def altered(
     """
     if path.endswith(DOCUMENTS):
         return f"{source}\n\n>>> raise AssertionError({marker + END!r})\n"
-    tree = _parsed(source)
+    tree = python(source)
     if tree is None or not any(function.name in tests for function in _functions(tree)):
         return None
     name = f"_{marker.strip()}"
@@ -70,7 +70,7 @@ def failing(path: str, source: str, tests: Collection[str], marker: str) -> str 
     """A copy in which these tests do nothing but fail with the marker, and imports that fail are replaced by mocks."""
     if path.endswith(DOCUMENTS):
         return f">>> raise AssertionError({marker!r})\n\n{source}"
-    tree = _parsed(source)
+    tree = python(source)
     if tree is None:
         return None
     for function in _functions(tree):
@@ -206,16 +206,6 @@ class _Ending(ast.NodeTransformer):
             said = [ast.Expr(node.value)] if node.value else []
             return [*said, _failure(f"{self.marker}{END}")]
         return self.generic_visit(node)
-
-
-def _parsed(source: str) -> ast.Module | None:
-    """The parsed source; None if it is not Python, or needs a newer one."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _functions(tree: ast.Module) -> Iterator[Function]:

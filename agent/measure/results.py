@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from agent.files import to_json, write_atomically
 from agent.measure import SuiteReport
-from agent.parsing import loads
+from agent.parsing import adapter, loads
 
 __all__ = ["Key", "Results"]
 
@@ -82,12 +80,5 @@ class Results:
 
 def _decode(data: bytes) -> SuiteReport:
     """Raises ValueError when the data is not a report."""
-    report: SuiteReport = _adapter().validate_python(loads(data))
+    report: SuiteReport = adapter(SuiteReport).validate_python(loads(data))
     return report
-
-
-@cache
-def _adapter() -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(SuiteReport)

@@ -11,8 +11,11 @@ from typing import Any, Protocol
 from agent.budget import Usage
 from agent.models.prices import Price
 
-__all__ = ["Ask", "Completion", "Message", "Model", "ToolCall", "directly"]
+__all__ = ["BYTES_PER_TOKEN", "Ask", "Completion", "Message", "Model", "ToolCall", "directly"]
 
+BYTES_PER_TOKEN = 3
+"""Low on purpose, so that estimates of tokens are too high rather than too low: English and source code have about
+four."""
 Message = Mapping[str, Any]
 """A chat message in the OpenAI form: role, content, tool_calls, tool_call_id."""
 

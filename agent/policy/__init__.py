@@ -53,6 +53,8 @@ class Position:
     """A fork of the present state, for reading."""
     tried: tuple[Tried, ...] = ()
     """Results of earlier expansions of the node, oldest first."""
+    references: tuple[Tried, ...] = ()
+    """States of other branches, with their changes to the base state, the best first."""
     continues: bool = False
     """True: the conversation of the path continues; False: a line of work branches off or begins here."""
     kind: str = ""

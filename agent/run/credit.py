@@ -16,7 +16,18 @@ from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 
-__all__ = ["Outcome", "Worth", "goals_known", "means", "outcome", "require_outcome", "submitted", "succeeded", "worths"]
+__all__ = [
+    "Outcome",
+    "Worth",
+    "goals_known",
+    "means",
+    "outcome",
+    "require_outcome",
+    "submitted",
+    "succeeded",
+    "success_rate",
+    "worths",
+]
 
 Outcome = Literal["solved", "value"]
 """What is averaged: 0 or 1 (succeeded), or the leaf's value in [0, 1]."""
@@ -55,6 +66,12 @@ def submitted(run: Run, node: NodeId) -> bool:
     if not run.tree[node].submitted or goals_known(run):
         return False
     return grade(run.tree[node], run.verdict(node) or {}, ()) in (Grade.DECLARED, Grade.SUBMITTED)
+
+
+def success_rate(run: Run) -> float | None:
+    """The share of a run's rollouts that succeeded; None where there is none."""
+    ways = [succeeded(run, rollout.leaf) for rollout in (run.rollouts() if len(run.tree) else ())]
+    return sum(ways) / len(ways) if ways else None
 
 
 def goals_known(run: Run) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import IO, Annotated, Any, Self
+from typing import IO, Any, Self
 
 from agent.errors import BlobLost, JournalError, RunInUse
-from agent.files import append, cut_torn_line, to_json, whole_lines, write_atomically
-from agent.parsing import loads, reason
+from agent.files import append, hold, to_json, whole_lines, write_atomically
+from agent.parsing import adapter, loads, reason
 from agent.run.events import Begun, Event
 
 __all__ = ["Journal", "read_events"]
@@ -25,13 +24,6 @@ _BLOB = re.compile("[0-9a-f]{64}")
 """Blob names that cannot lead out of the folder."""
 _LONG = re.compile(rb"[0-9]{19}")
 """A line with so many digits in a row may hold a number that no event has; only such lines are checked for it."""
-
-
-@cache
-def _adapter() -> Any:
-    from pydantic import Field, TypeAdapter
-
-    return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
 
 
 def encode(event: Event) -> bytes:
@@ -44,7 +36,7 @@ def decode(line: bytes) -> Event:
     numbers: dict[str, Callable[[str], Any]] = {"parse_float": _finite, "parse_constant": _finite}
     if _LONG.search(line):
         numbers["parse_int"] = _small
-    event: Event = _adapter().validate_python(loads(line, **numbers), strict=False)
+    event: Event = adapter(Event, "kind").validate_python(loads(line, **numbers), strict=False)
     return event
 
 
@@ -107,8 +99,7 @@ class Journal:
             self._file: IO[bytes] = _opened(self.path)
             return
         self._file = _made(directory)
-        self._hold()
-        cut_torn_line(self._file)
+        hold(self._file, directory, RunInUse)
 
     def __enter__(self) -> Self:
         return self
@@ -161,12 +152,3 @@ class Journal:
                 "back, or leave the run out"
             )
         return data
-
-    def _hold(self) -> None:
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise RunInUse(f"{self.directory} is in use by another ramify process; wait for it or stop it") from error

@@ -211,13 +211,13 @@ class Run:
         if self.ended.status != "solved":
             return False
         settings = self.started.settings if self.started else {}
-        in_waves = settings.get("rollouts", 1) > 1 or settings.get("rounds", 1) > 1
-        return not in_waves or self.ended.stop == Stop.SOLVED.name
+        in_rounds = settings.get("rollouts", 1) > 1 or settings.get("rounds", 1) > 1
+        return not in_rounds or self.ended.stop == Stop.SOLVED.name
 
     @property
     def starts(self) -> tuple[NodeId, ...]:
         """The id of the first node of each round, in order; the last one may not have been made yet."""
-        return 1, *(wave.first for wave in self.rounds)
+        return 1, *(later.first for later in self.rounds)
 
     def rollouts(self) -> list[Rollout]:
         """All rollouts, in the order of their leaves."""

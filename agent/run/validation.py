@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, get_args
 
 from agent.budget import Stop
+from agent.parsing import adapter
 from agent.run.events import (
     Added,
     Begun,
@@ -98,19 +98,11 @@ def require_sound(event: Event, nodes: int) -> None:
         case Round() if event.first != nodes:
             raise ValueError(f"{event.kind}: its first state is {event.first}, and {nodes} comes next")
         case Started():
-            _fits(_Settings)(event.settings)
+            adapter(_Settings).validate_python(event.settings)
         case Noted() if event.key in _NOTES:
-            _fits(_NOTES[event.key])(event.data)
+            adapter(_NOTES[event.key]).validate_python(event.data)
         case Ended() if event.stop not in Stop.__members__ or event.status not in get_args(Status):
             raise ValueError(f"a run does not end as {event.status!r} by {event.stop!r}")
-
-
-@cache
-def _fits(shape: type) -> Any:
-    """A check that raises ValueError for data of another shape."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(shape).validate_python
 
 
 def _named(event: Event) -> Iterator[NodeId]:

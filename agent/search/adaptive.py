@@ -10,6 +10,7 @@ from typing import Literal
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.support.below import UNIT, RankedChildren, exact, sums
+from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.posterior import Beta, Normal, Seen
 from agent.search.support.ranking import why_first
 
@@ -40,13 +41,11 @@ class Adaptive:
     another. With more arms, less of the work goes to the best child. Our own choice; AB-MCTS draws for all children."""
 
     def __post_init__(self) -> None:
-        if self.prior not in ("normal", "beta"):
-            raise ValueError(f"unknown prior {self.prior!r}: one of normal, beta")
+        require_one_of(self, prior=("normal", "beta"))
+        require_at_least(self, arms=1)
         for name in ("kappa", "nu", "tau2"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)}: give a number above 0")
-        if self.arms < 1:
-            raise ValueError(f"arms={self.arms}: give at least 1")
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the node at which the descent ends."""

@@ -8,7 +8,8 @@ from typing import Literal
 
 from agent.actions import Debug, RunTests
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import Node, NodeId, Tree
+from agent.run.tree.tree import Node, NodeId, Tree, View
+from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.ranking import Ranking, why_first
 
 __all__ = ["AStar"]
@@ -45,11 +46,8 @@ class AStar:
     fatigue: float = 0.3
 
     def __post_init__(self) -> None:
-        if self.estimate not in ("value", "progress", "least"):
-            raise ValueError(f"unknown estimate {self.estimate!r}: one of value, progress, least")
-        for name in ("edit", "tokens", "runs", "seconds", "failed", "rest", "fatigue"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}={getattr(self, name)}: give a number of 0 or more")
+        require_one_of(self, estimate=("value", "progress", "least"))
+        require_at_least(self, edit=0, tokens=0, runs=0, seconds=0, failed=0, rest=0, fatigue=0)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the open node with the lowest f."""
@@ -79,7 +77,7 @@ class AStar:
         return self.rest * (1 - done)
 
 
-class _Open:
+class _Open(View):
     """A view: the open nodes by f."""
 
     def __init__(self, tree: Tree, search: AStar) -> None:
@@ -97,9 +95,6 @@ class _Open:
         self.ranking.put(
             node_id, (terms["g"], terms["h"], terms["fatigue"]) if self._tree.expandable(node_id) else None
         )
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: costs do not depend on the subtree."""
 
     def terms(self, node_id: NodeId) -> dict[str, float]:
         """The terms of f; the score is -f."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.support.frontier import keep
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
 
 __all__ = ["Beam"]
@@ -36,9 +37,7 @@ class Beam:
     """Worth of keeping one node of each kind, at least 0."""
 
     def __post_init__(self) -> None:
-        for name, least in (("width", 1), ("children", 1), ("depth", 1), ("cost", 0), ("coverage", 0)):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_at_least(self, width=1, children=1, depth=1, cost=0, coverage=0)
 
     @property
     def prunes(self) -> bool:
@@ -62,7 +61,7 @@ class Beam:
         return None
 
 
-class _Beams:
+class _Beams(View):
     """A view: the beam of each level, and which of its nodes have expansions left."""
 
     def __init__(self, tree: Tree, search: Beam) -> None:
@@ -90,9 +89,6 @@ class _Beams:
         if place in beam:
             begun = self._tree.expansions(node_id)
             self._mark(depth, node_id, left=self._tree.expandable(node_id) and begun < self._search.children)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: a beam does not depend on the subtree."""
 
     def beam(self, depth: int) -> tuple[NodeId, ...]:
         """The nodes of a level that are kept, the best first. No node joins a level once the level is searched."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.mcts import Mcts
+from agent.search.support.options import require_at_least
 from agent.search.support.repairs import Repairs
 
 __all__ = ["Graph"]
@@ -24,6 +25,11 @@ class Graph:
     worth more than the head, or nothing in it can be expanded any more. The pair that repairs most together comes
     first, the more valuable among equals. No pair is merged twice, whatever the result.
 
+    Two options need no test that only one branch repairs, but values between that of the base state and 1, such as a
+    judge gives: `partial` also merges the best states of two stagnant branches, and `references` shows the best states
+    of other branches to the policy that goes on in a stagnant one. A branch is all that comes of one child of the root;
+    at the root, all of them are other branches.
+
     References between branches, their fusion and stagnation as its trigger are those of Monte Carlo graph search
     (AutoMLGen, arXiv 2510.08511); which branches are merged, and what stagnation means, are our own choice.
     """
@@ -33,19 +39,25 @@ class Graph:
     pays."""
     candidates: int = 3
     """How many of the states that repair the same tests are tried, at least 1: the most valuable ones."""
+    partial: bool = False
+    """Whether the best states of two branches are merged where both are better than the base state and neither is
+    solved, also if no test passes in either that fails in the other."""
+    references: int = 0
+    """At least 0: how many states of other branches, the best of each, a policy is shown in a stagnant branch."""
     c: float = 0.1
     """Weight of exploration when nothing is merged (`agent.search.mcts.Mcts`)."""
     alpha: float = 0.25
     """Exponent of progressive widening when nothing is merged (`agent.search.mcts.Mcts`)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("stagnation", 0), ("candidates", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_at_least(self, stagnation=0, candidates=1, references=0)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """Select a merge, else what `mcts` selects."""
-        return self.merge(tree) or Mcts(c=self.c, alpha=self.alpha).select(tree, rng)
+        """Select a merge, else what `mcts` selects, with references from other branches where it stagnates."""
+        if (merge := self.merge(tree)) is not None:
+            return merge
+        choice = Mcts(c=self.c, alpha=self.alpha).select(tree, rng)
+        return choice and replace(choice, references=self._references(tree, choice.node))
 
     def merge(self, tree: Tree) -> Choice | None:
         """The merge to make now, or None. Its node may be closed."""
@@ -68,13 +80,31 @@ class Graph:
         for one, another in combinations(repairs.most, 2):
             for pair in product(heads[one], heads[another]):
                 ours, theirs = sorted(pair, key=lambda n: (-tree[n].value, n))
-                tried = tree.begun(ours, "fuse", theirs) or tree.begun(theirs, "fuse", ours)
-                if not tried and not _related(tree, ours, theirs):
+                if _new(tree, ours, theirs):
                     yield _Merge(-len(one | another), -tree[ours].value - tree[theirs].value, ours, theirs)
+        heads_of_branches = _heads_of_branches(tree).values() if self.partial else ()
+        stagnant = [n for n in heads_of_branches if not tree[n].evaluation.solved and self._stagnates(tree, n)]
+        for ours, theirs in combinations(stagnant, 2):
+            if _new(tree, ours, theirs):
+                yield _Merge(0, -tree[ours].value - tree[theirs].value, ours, theirs)
 
     def _heads(self, tree: Tree, nodes: Sequence[NodeId]) -> list[NodeId]:
         best = islice((n for n in nodes if tree.value_max(n) <= tree[n].value), self.candidates)
-        return [n for n in best if tree.visits(n) > self.stagnation or not tree.open_below(n)]
+        return [n for n in best if self._stagnates(tree, n)]
+
+    def _stagnates(self, tree: Tree, head: NodeId) -> bool:
+        """Whether nothing better came of the best state of a branch, although something could."""
+        return tree.visits(head) > self.stagnation or not tree.open_below(head)
+
+    def _references(self, tree: Tree, node: NodeId) -> tuple[NodeId, ...]:
+        """The best states of branches other than that of the node, the best first; none while its branch gets on."""
+        if not self.references:
+            return ()
+        heads = _heads_of_branches(tree)
+        own = heads.pop(tree.path(node)[1].id, None) if node != tree.root.id else None
+        if own is not None and not self._stagnates(tree, own):
+            return ()
+        return tuple(heads.values())[: self.references]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,6 +124,21 @@ class _Merge:
         return {"score": -self.minus_tests, "value": -self.minus_value, "with": self.theirs}
 
 
-def _related(tree: Tree, one: NodeId, another: NodeId) -> bool:
-    """Whether one is an ancestor of the other, so that there is nothing to merge."""
-    return min(one, another) in (node.id for node in tree.path(max(one, another)))
+def _new(tree: Tree, one: NodeId, another: NodeId) -> bool:
+    """Whether two states can be merged and were not yet: neither came of the other."""
+    tried = tree.begun(one, "fuse", another) or tree.begun(another, "fuse", one)
+    first, last = sorted((one, another))
+    return not tried and not any(first in (node.id, *node.parents) for node in tree.path(last))
+
+
+def _heads_of_branches(tree: Tree) -> dict[NodeId, NodeId]:
+    """The best state of each branch that is better than the base state, by the child of the root that the branch begins
+    with; the best branch first. What was pruned does not count."""
+    branch, head = dict[NodeId, NodeId](), dict[NodeId, NodeId]()
+    for node in tree:
+        if not node.parents:
+            continue
+        begin = branch[node.id] = branch.get(node.parents[0], node.id)
+        if node.value > max(tree.root.value, tree[head.get(begin, tree.root.id)].value) and not tree.pruned(node.id):
+            head[begin] = node.id
+    return dict(sorted(head.items(), key=lambda item: (-tree[item[1]].value, item[1])))

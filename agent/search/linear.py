@@ -8,6 +8,7 @@ from random import Random
 
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
+from agent.search.support.options import require_at_least
 
 __all__ = ["Linear"]
 
@@ -22,8 +23,7 @@ class Linear:
     """When nothing is left to do at the newest node, continue from the nearest ancestor: depth-first search."""
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"attempts={self.attempts} is too small: give at least 1")
+        require_at_least(self, attempts=1)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the newest node while it has attempts left; with `backtrack`, else the nearest ancestor that has."""

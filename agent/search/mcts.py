@@ -14,6 +14,7 @@ from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.tree import NodeId, Tree
 from agent.search.support.below import DirtyChildren
+from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.ranking import Facts, Ranking, why_first
 
 __all__ = ["Mcts", "faded", "measured"]
@@ -54,13 +55,8 @@ class Mcts:
     """Most edits on a path."""
 
     def __post_init__(self) -> None:
-        if self.formula not in ("uct", "puct"):
-            raise ValueError(f"unknown formula {self.formula!r}: one of uct, puct")
-        if self.value not in MEASURED:
-            raise ValueError(f"unknown value {self.value!r}: one of {', '.join(MEASURED)}")
-        for name, least in (("c", 0), ("prior_visits", 0), ("depth", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_one_of(self, formula=("uct", "puct"), value=MEASURED)
+        require_at_least(self, c=0, prior_visits=0, depth=1)
         if not 0 <= self.prior_share <= 1:
             raise ValueError(f"prior_share={self.prior_share}: give a number in [0, 1]")
         if self.widen <= 0 or not 0 <= self.alpha <= 1:

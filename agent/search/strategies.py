@@ -8,8 +8,9 @@ from functools import partial
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.continuing import continues
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
 
 __all__ = ["Strategies"]
@@ -41,9 +42,7 @@ class Strategies:
     """Solutions and repairs in the whole search, failed ones included, at least 1."""
 
     def __post_init__(self) -> None:
-        for name in ("strategies", "debugs", "depth", "generations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least 1")
+        require_at_least(self, strategies=1, debugs=1, depth=1, generations=1)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the root while strategies are missing, else the most valuable state that may have a child."""
@@ -73,7 +72,7 @@ class Strategies:
         )
 
 
-class _Ready:
+class _Ready(View):
     """A view: the states that may have a child, the best first, and whether a critic accepted one."""
 
     def __init__(self, tree: Tree, search: Strategies) -> None:
@@ -97,9 +96,6 @@ class _Ready:
             del self.ready[at]
         if self._search.may_have_a_child(tree, node_id):
             self.ready.insert(at, place)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: the order does not depend on the subtree."""
 
 
 def _generation(tree: Tree, node_id: NodeId) -> int:

@@ -9,6 +9,7 @@ from random import Random
 
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import NodeId, Tree
+from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
 
 __all__ = ["SweSearch"]
@@ -52,9 +53,7 @@ class SweSearch:
     """Most edits on a path."""
 
     def __post_init__(self) -> None:
-        for name, least in (("exploration", 0), ("depth_weight", 0), ("children", 1), ("depth", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small: give at least {least}")
+        require_at_least(self, exploration=0, depth_weight=0, children=1, depth=1)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select the node with the highest score."""

@@ -108,10 +108,6 @@ class CandidatePool:
         """How good the state's patch is; NONE until it is verified."""
         return grade(node, self._run.verdict(node.id) or {}, self.scorer.task.goal_tests)
 
-    def solves(self, node: Node) -> bool:
-        """Whether the state's patch was verified and solves the task."""
-        return self.grade(node) is Grade.SOLVED
-
     def patch(self, node: Node) -> bytes:
         """The state's patch against the root state."""
         if (verdict := self._run.verdict(node.id)) is not None:
@@ -142,7 +138,8 @@ class CandidatePool:
         verification; after a comparison, the one with the best facts, and among equals the most preferred. States that
         cannot be verified are skipped."""
         answer = None
-        at_once = stop is Stop.INTERRUPTED and isinstance(self._session.cancel, AtOnce)
+        cancel = self._session.cancel
+        at_once = stop is Stop.INTERRUPTED and isinstance(cancel, AtOnce) and not cancel.verifies
         for candidate in self.candidates():
             if at_once and self._run.verdict(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)

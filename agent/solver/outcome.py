@@ -18,7 +18,7 @@ from agent.run.grade import Grade, Status, declared, grade
 from agent.run.run import Run
 from agent.run.spending import costs_of_lines
 from agent.run.tree.tree import Node, Tree
-from agent.solver.refine.worth import waves
+from agent.solver.refine.worth import worths
 from agent.solver.result import Result
 from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError
@@ -88,7 +88,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         spent=dict(run.spent),
         lines=tuple(costs_of_lines(run.tree, run.rollouts())),
         rounds=run.round,
-        waves=tuple(waves(run)) if run.rounds else (),
+        waves=tuple(worths(run)) if run.rounds else (),
         notes=(
             *refusal(run, best),
             *(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())),

@@ -13,7 +13,7 @@ from agent.run.spending import Activity
 from sandboxes import Forked
 
 if TYPE_CHECKING:
-    from agent.solver.refine.worth import Wave
+    from agent.solver.refine.worth import RoundWorth
 
 __all__ = ["Result", "Status"]
 
@@ -58,7 +58,7 @@ class Result:
     """`usage` by what it was for."""
     lines: tuple[Usage, ...] = ()
     """The model calls of each rollout; states that several share count for the first."""
-    waves: tuple[Wave, ...] = ()
+    waves: tuple[RoundWorth, ...] = ()
     """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()
     """What people should know: flaky tests set aside, a dirty checkout."""

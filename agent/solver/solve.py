@@ -77,8 +77,8 @@ def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer:
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:
     run, parts = session.run, session.components
     try:
-        if parts.waves:
-            stop = Rounds(session, parts.waves, grower, answers).run()
+        if parts.rounds:
+            stop = Rounds(session, parts.rounds, grower, answers).run()
         else:
             stop = _until_done(grower, answers, session.cancel)
     except StoreFull as full:

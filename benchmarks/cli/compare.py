@@ -55,7 +55,7 @@ def compare(
 
 
 def curve(
-    batches: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Graded batches; several of one solver too.")],
+    batches: Annotated[list[Path], typer.Argument(metavar="DIR", help="Graded batches; several of one solver too.")],
     out: Annotated[
         list[Path],
         typer.Option(

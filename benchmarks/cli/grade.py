@@ -87,10 +87,10 @@ def _source_of(target: Path) -> str:
     from benchmarks.data.sources import parted
 
     if not (target / "batch.json").exists():
-        raise UsageError(f"{target} is not a batch, which knows its instances: name them with --source")
+        raise UsageError(f"{target} is not a batch, so name its instances with --source")
     source = read_identity(target).source
     if Path(source).is_absolute() and not Path(parted(source)[0]).exists():
-        raise UsageError(f"{target} was run on {source}, which is not there any more: name its place with --source")
+        raise UsageError(f"{target} was run on {source}, which no longer exists: name its place with --source")
     return source
 
 

@@ -88,4 +88,4 @@ def _submit(batch: Path, form: str, out: Path | None, site: str, paper: str, aut
         if names:
             say(f"no {what} of {', '.join(names)}")
     sys.stdout.write(f"{submission.folder}: {submission.resolved} of {submission.instances} resolved\n")
-    say(f"left to you: the null values in {submission.folder / 'metadata.yaml'}, and the boxes in its README.md")
+    say(f"still to fill in: the null values in {submission.folder / 'metadata.yaml'}, and the boxes in its README.md")

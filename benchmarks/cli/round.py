@@ -63,6 +63,10 @@ def turn(
     model: Annotated[
         str, typer.Option(metavar="DIR", help="Continue from this checkpoint. Default: a model made from scratch.")
     ] = "",
+    easy_first: Annotated[
+        bool,
+        typer.Option("--easy-first", help="With --policy: train on tasks in order, those solved most often first."),
+    ] = False,
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU to train and serve.")] = False,
     train_python: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
@@ -82,7 +86,7 @@ def turn(
 
     server = str(serve_python or vllm_python())
     if policy:
-        learning = _chat(learn or "sft", model, max_steps, max_length, cpu)
+        learning = _chat(learn or "sft", model, max_steps, max_length, cpu, easy_first)
     else:
         learning = _edit(learn or "counts", model, max_steps or 2000, cpu)
     require_checkpoint(str(policy or model))
@@ -105,7 +109,7 @@ def _edit(learn: str, model: str, max_steps: int, cpu: bool) -> Learning:
     return Learning("counts" if learn == "counts" else "model", wanted)
 
 
-def _chat(learn: str, model: str, max_steps: int | None, max_length: int, cpu: bool) -> Learning:
+def _chat(learn: str, model: str, max_steps: int | None, max_length: int, cpu: bool, easy_first: bool) -> Learning:
     from agent.learning.training import Wanted
     from benchmarks.self_training.turning import ROWS, Learning
 
@@ -116,4 +120,4 @@ def _chat(learn: str, model: str, max_steps: int | None, max_length: int, cpu: b
         raise UsageError(f"--model {model} is for the policy `edit`; --policy names the chat model")
     rate = 1e-5 if method == "sft" else 1e-6
     wanted = Wanted(max_steps=max_steps or -1, batch=2, accumulate=4, rate=rate, max_length=max_length, cpu=cpu)
-    return Learning("chat", wanted, method=method)
+    return Learning("chat", replace(wanted, in_order=easy_first), method=method)

@@ -87,7 +87,9 @@ def run(
     instructions: options.Instructions = None,
     config: options.Config = None,
     model_price: options.ModelPrice = None,
-    max_nodes: Annotated[int | None, typer.Option(metavar="N", help="The most states, per instance.")] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states, per instance.")
+    ] = None,
     max_usd: Annotated[
         float | None,
         typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars, per instance."),
@@ -95,7 +97,7 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
     max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
     min_free: Annotated[
-        float, typer.Option(metavar="GIB", min=0, help="No instance is begun with less free space on a disk in use.")
+        float, typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space.")
     ] = 2.0,
     prune_images: Annotated[
         bool, typer.Option("--prune-images", help="Remove each image that was pulled for the batch after its last use.")
@@ -116,7 +118,7 @@ def run(
         float | None, typer.Option(metavar="N", min=0, help="The most seconds from now on, for all instances.")
     ] = None,
 ) -> None:
-    """Solve the instances of SOURCE. Finished instances are not repeated; those that failed for outside reasons are."""
+    """Solve the instances of SOURCE. Finished instances are skipped; infrastructure failures are retried."""
     from agent.budget import Budget
     from agent.errors import UsageError
     from benchmarks.batch import executors
@@ -131,7 +133,26 @@ def run(
         max_measurements=total_measurements,
         max_seconds=total_seconds,
     )
-    settings = options.settings_of(config, model, locals())
+    settings = options.settings_of(
+        config,
+        model,
+        effort=effort,
+        recipe=recipe,
+        search=search,
+        value=value,
+        rollouts=rollouts,
+        rounds=rounds,
+        seed=seed,
+        sandbox=sandbox,
+        image=image,
+        paranoid=paranoid,
+        instructions=instructions,
+        model_price=model_price,
+        max_nodes=max_nodes,
+        max_usd=max_usd,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
+    )
     ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
@@ -243,12 +264,12 @@ def _solve(
     from benchmarks.batch.runner import Observers, run_batch, stop_on_signals
 
     shown = BatchProgress(len(todo), batch.identity.mode)
-    with ready as offer, stop_on_signals() as brakes, shown as progress:
+    with ready as offer, stop_on_signals() as stopping, shown as progress:
         halted = run_batch(
-            batch, todo, offer.solve, workers=workers or offer.room, brakes=brakes,
+            batch, todo, offer.solve, workers=workers or offer.room, stopping=stopping,
             observer=Observers((progress, *observers)), lacking=shortage, take=offer.take,
         )  # fmt: skip
-    return halted, brakes.drain.is_set()
+    return halted, stopping.drain.is_set()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ Law: a line is on disk before anybody acts on it, and is never rewritten. Kill -
 
 from __future__ import annotations
 
-import fcntl
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent.errors import UsageError
-from agent.files import append, cut_torn_line
+from agent.files import append, hold
 
 __all__ = ["Ledger", "read_lines", "read_rows"]
 
@@ -81,12 +80,7 @@ class Ledger:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._file = path.open("a+b", buffering=0)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise UsageError(f"{path} is in use by another ramify process; wait for it or stop it") from error
-        cut_torn_line(self._file)
+        hold(self._file, path, UsageError)
 
     def close(self) -> None:
         """Release the file for other processes."""

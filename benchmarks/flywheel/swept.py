@@ -20,9 +20,9 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.policy.mutate.candidates import compiles
 from benchmarks.data.synthetic.making import Material, Recipe, statement
 from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants
-from benchmarks.data.synthetic.sweep import arguments_of
+from benchmarks.data.synthetic.sweep import arguments_of, lines_of
 from benchmarks.flywheel.pieces import Spot, edited, piece, spots
-from sandboxes import Provider, Sandbox
+from sandboxes import Provider
 
 __all__ = ["Broken", "broken", "mending"]
 
@@ -134,7 +134,7 @@ def _run(
         box.write(PROGRAM, (Path(__file__).parent / "copied.py").read_bytes())
         box.write(ORDER, json.dumps(order).encode())
         done = box.exec(["python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=LIMIT_S)
-        lines = _report(box)
+        lines = lines_of(box, REPORT)
     if len(lines) <= len(jobs) or not json.loads(lines[0]).get("outcomes"):
         stderr = done.stderr[-500:].decode(errors="replace").strip()
         raise UsageError(
@@ -142,13 +142,6 @@ def _run(
             f"and what they import (--requirement, or --image): {stderr}"
         )
     return [json.loads(line) for line in lines]
-
-
-def _report(box: Sandbox) -> list[bytes]:
-    try:
-        return box.read(REPORT).splitlines()
-    except OSError:
-        return []
 
 
 def _all_pieces(

@@ -15,12 +15,13 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from agent.files import to_json, write_atomically
 from agent.measure import SuiteReport
+from agent.parsing import adapter
+from agent.version import version
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.jsonl_ledger import Ledger, read_lines
 from benchmarks.data.suites import instance_digest
@@ -133,7 +134,7 @@ def _facts(instance: Instance, finding: Finding, verdict: Verdict) -> dict[str, 
 
 @cache
 def _versions() -> dict[str, str]:
-    return {"ramify": version("ramify"), "python": platform.python_version(), "machine": platform.platform()}
+    return {"ramify": version(), "python": platform.python_version(), "machine": platform.platform()}
 
 
 def chain_head(folder: Path) -> str:
@@ -181,7 +182,7 @@ def graded_elsewhere(facts: Any) -> str:
     the facts do not say."""
     match facts:
         case {"versions": {"ramify": str(theirs)}, "rules": int(rules)}:
-            ours = version("ramify")
+            ours = version()
         case _:
             return ""
     if (theirs, rules) == (ours, RULES):
@@ -211,7 +212,5 @@ def _bundle(facts: Mapping[str, Any], files: Mapping[str, bytes]) -> Bundle:
 
 
 def _report(data: bytes) -> SuiteReport:
-    from pydantic import TypeAdapter
-
-    report: SuiteReport = TypeAdapter(SuiteReport).validate_python(json.loads(data))
+    report: SuiteReport = adapter(SuiteReport).validate_python(json.loads(data))
     return report

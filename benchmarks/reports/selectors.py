@@ -28,7 +28,6 @@ class Choice:
     """The candidates of one instance after the last wave, by the digests of their patches."""
 
     instance_id: str
-    run_dir: Path
     candidates: tuple[str, ...]
     picks: Mapping[str, str]
     """The pick of each selector."""
@@ -117,7 +116,7 @@ def _choice(instance_id: str, run_dir: Path) -> Choice | None:
     order, baselines = ranked[-1]["order"], ranked[-1]["baselines"]
     patches = {node: each["patch"] for each in order for node in (each["node"], *each["same"])}
     picks = {name: patches[node] for name, node in baselines.items()}
-    return Choice(instance_id, run_dir, tuple(e["patch"] for e in order), {TOURNAMENT: order[0]["patch"], **picks})
+    return Choice(instance_id, tuple(e["patch"] for e in order), {TOURNAMENT: order[0]["patch"], **picks})
 
 
 def _graded(choice: Choice, verdicts: Verdicts) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.policy.edit.counts import trials
-from agent.run.credit import succeeded
+from agent.run.credit import success_rate
 from agent.run.run import Run
 
 __all__ = ["fitting", "rates", "rollout_rates"]
@@ -35,8 +35,8 @@ def rollout_rates(runs: Iterable[Path]) -> dict[str, float]:
     found: dict[str, float] = {}
     for path in runs:
         with Run.read(path) as run:
-            ways = [succeeded(run, rollout.leaf) for rollout in (run.rollouts() if len(run.tree) else ())]
-            found |= {path.name: sum(ways) / len(ways)} if ways else {}
+            rate = success_rate(run)
+            found |= {path.name: rate} if rate is not None else {}
     return found
 
 

@@ -17,12 +17,15 @@ from agent.learning.export.registry import make
 __all__ = ["export"]
 
 
-def export(runs: Sequence[Path], form: str, out: Path, near: float | None = 0.9) -> dict[str, Any]:
+def export(
+    runs: Sequence[Path], form: str, out: Path, near: float | None = 0.9, easy_first: bool = False
+) -> dict[str, Any]:
     """Export the rows of these runs to `out`, unless they are there already, and return the manifest. `near` is as in
-    `Duplicates`."""
+    `Duplicates`, `easy_first` as in `Order`."""
     manifest = out / "manifest.json"
     if manifest.exists():
         existing: dict[str, Any] = json.loads(manifest.read_bytes())
         return existing
     shutil.rmtree(out, ignore_errors=True)  # the remains of an export that was killed
-    return write(runs, Order(form, make(form, {}), hygiene=Hygiene(duplicates=Duplicates(near))), out)
+    hygiene = Hygiene(duplicates=Duplicates(near))
+    return write(runs, Order(form, make(form, {}), hygiene=hygiene, easy_first=easy_first), out)

@@ -245,7 +245,7 @@ def _trained(policy: Policy, learning: Learning, folder: Path, runs: Sequence[Pa
         UsageError: the runs have no such rows.
     """
     place = folder / policy.name
-    manifest = export(runs, form, place / "rows")
+    manifest = export(runs, form, place / "rows", easy_first=learning.wanted.in_order)
     if not manifest["rows"]:
         raise UsageError(
             f"{counting.counted(len(runs), 'run has', 'runs have')} no rows of the format {form}; "

@@ -84,13 +84,13 @@ class Git:
         )
 
     @classmethod
-    def init(cls, folder: Path, branch: str = "main") -> Git:
+    def init(cls, folder: Path) -> Git:
         """Make an empty repository in a folder, which is its work tree.
 
         Raises:
             GitFailed, GitTooSlow: as `run`.
         """
-        _run(("init", "--quiet", "--template=", f"--initial-branch={branch}", str(folder.absolute())), {})
+        _run(("init", "--quiet", "--template=", "--initial-branch=main", str(folder.absolute())), {})
         return cls.within(folder)
 
     @classmethod

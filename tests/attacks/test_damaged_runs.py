@@ -19,6 +19,7 @@ from agent.run.run import Run
 from agent.task import dump_task
 from sandboxes import SandboxError, Snapshot
 from tests.projects import task
+from tests.tiers import slow_but
 from tests.trees import node
 
 COMMANDS = {
@@ -131,7 +132,7 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", slow_but(list(COMMANDS)[:2], COMMANDS))
 @pytest.mark.parametrize("damage", UNREADABLE)
 def test_a_journal_that_no_search_wrote_is_refused_with_its_name(run: Path, damage: str, command: str) -> None:
     UNREADABLE[damage](run)
@@ -165,7 +166,7 @@ BLOBS = {
 }
 
 
-@pytest.mark.parametrize("damage", BLOBS)
+@pytest.mark.parametrize("damage", slow_but(sorted(BLOBS)[::3], BLOBS))
 def test_a_patch_that_is_missing_or_another_is_never_given_out(run: Path, damage: str) -> None:
     BLOBS[damage](run)
     for command in ("patch", "resume"):
@@ -196,7 +197,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", slow_but(list(COMMANDS)[:2], COMMANDS))
 @pytest.mark.parametrize("damage", ODD)
 def test_no_other_damage_is_taken_for_a_defect(run: Path, damage: str, command: str) -> None:
     ODD[damage](run)

@@ -71,7 +71,7 @@ def test_an_honest_patch_solves_whose_values_compare_in_a_way_of_their_own(lab, 
     assert evaluation.solved, evaluation.notes
 
 
-@pytest.mark.parametrize("trick", slow_but(sorted(TRICKS)[::3], TRICKS))
+@pytest.mark.parametrize("trick", slow_but(sorted(TRICKS)[::6], TRICKS))
 def test_a_trick_that_makes_pytest_succeed_gains_nothing(lab, trick):
     state = lab.state(TRICKS[trick])
     with lab.provider.at(state) as box:
@@ -83,6 +83,7 @@ def test_a_trick_that_makes_pytest_succeed_gains_nothing(lab, trick):
 
 
 @pytest.mark.parametrize("known", [True, False])
+@pytest.mark.slow
 def test_a_trick_that_needs_other_tests_before_gains_nothing(provider, tmp_path, known):
     """Goals that are known are run by themselves."""
     lab = Lab(provider, tmp_path / "repo", PROJECT)

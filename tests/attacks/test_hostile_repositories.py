@@ -34,6 +34,7 @@ from tests.halves import LOW, SOURCE, TESTS, Doing, Planned
 from tests.projects import GOAL, git, means, task
 from tests.projects import SOURCE as MEANS
 from tests.projects import TESTS as MEANS_TESTS
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -122,7 +123,7 @@ def cloned(ground: Ground) -> None:
 WAYS_IN: tuple[Callable[[Ground], None], ...] = (inspected, applied, copied_in, checked, logged, promoted, cloned)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", slow_but(sorted(HOSTILE)[::3], HOSTILE))
 def test_no_program_of_a_repository_runs_on_the_host(ground: Ground, name: str) -> None:
     kind, ran = HOSTILE[name], []
     refused = () if kind.whole else (RamifyError, SandboxError, InstanceBroken)

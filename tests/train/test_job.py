@@ -115,6 +115,19 @@ def test_rows_of_a_length_go_together(python: Path, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_rows_are_taken_in_their_own_order_where_asked(in_order: bool, python: Path, tmp_path: Path) -> None:
+    """Each row is longer than the one before."""
+    folder = data(tmp_path / "rows", "edit")
+    rows = [{"prompt": prompt(n), "completion": said(" + ".join("x" * (n + 1)))} for n in range(32)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    wanted = replace(WANTED, max_steps=8, save_steps=8, batch=4, in_order=in_order)
+    history = train(plan("sft", [folder], wanted), tmp_path / "out", python=python)["history"]
+    totals = [0.0, *(each["num_tokens"] for each in history if "loss" in each)]
+    steps = [after - before for before, after in pairwise(totals)]
+    assert (steps == sorted(steps)) == in_order
+
+
 def test_a_name_is_cut_alike_wherever_it_stands(trained: Path, python: Path) -> None:
     """So that a model that has seen it once can copy it."""
     text = "<L1>depth(depth, -depth) + depth[x:depth] if depth in depth else (depth).depth\n"

@@ -37,6 +37,8 @@ class EvaluationInput:
     """The states found so far; None: a value sees no others."""
     patch_of: Callable[[Node], bytes] = lambda node: b""
     """As `patch`, for another state."""
+    own_tests: str = ""
+    """What the tests that the state adds showed, as their author is told; empty if it adds none or they are not run."""
     known: Evaluation | None = None
     """The state's evaluation from an earlier measurement, whose model opinions are reused."""
 

@@ -28,7 +28,7 @@ class Blend:
     checklist: float = 0.0
     items: int = 6
     """Questions of the checklist, from 1 to 20."""
-    max_mends: int = 2
+    max_retries: int = 2
     """Retries of one question after unreadable answers; after that the critic abstains."""
 
     def __post_init__(self) -> None:
@@ -37,11 +37,11 @@ class Blend:
                 raise ValueError(f"{name}={weight}: give a weight of 0 or more")
         if not self.judge + self.debate + self.checklist:
             raise ValueError("judge, debate and checklist all weigh 0: give one a weight, or use the value `tests`")
-        Checklist(self.model, self.items, self.max_mends)  # checks the settings
+        Checklist(self.model, self.items, self.max_retries)  # checks the settings
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the critics' opinions."""
-        weights, retries = self._weights(), self.max_mends
+        weights, retries = self._weights(), self.max_retries
         critics = {
             "judge": Judge(self.model, retries).opinion,
             "debate": Debate(self.model, retries).opinion,

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import assessment, case_messages, issue_messages
-from agent.evaluate.value.judge import require_mends
+from agent.evaluate.value.judge import require_retries
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import Abstained, Unreadable, last_object
@@ -36,12 +36,12 @@ class Checklist:
     model: Model
     items: int = 6
     """Questions of the list, from 1 to 20."""
-    max_mends: int = 2
+    max_retries: int = 2
     """Retries after unreadable answers; after that there is no opinion of the state, or of any state if the list itself
     was unreadable."""
 
     def __post_init__(self) -> None:
-        require_mends(self.max_mends)
+        require_retries(self.max_retries)
         if not 1 <= self.items <= 20:
             raise ValueError(f"items={self.items}: give a number from 1 to 20")
 
@@ -60,14 +60,14 @@ class Checklist:
         if not items:
             raise Abstained(f"there is no checklist: {note['problem']}")
         question = partial(case_messages, case, tests, render("checklist_score", items=items))
-        answers = hear(case, self.model, question, lambda text: _read_answers(text, len(items)), self.max_mends)
+        answers = hear(case, self.model, question, lambda text: _read_answers(text, len(items)), self.max_retries)
         return Opinion(sum(answer == "yes" for answer, _ in answers) / len(items), _account(items, answers))
 
     def _make(self, case: EvaluationInput) -> dict[str, Any]:
         """The note with the questions. A failure is noted too, so that the model is asked only once."""
         question = partial(issue_messages, case, render("checklist_make", wanted=self.items))
         try:
-            return {"items": hear(case, self.model, question, lambda t: _read_items(t, self.items), self.max_mends)}
+            return {"items": hear(case, self.model, question, lambda t: _read_items(t, self.items), self.max_retries)}
         except Abstained as why:
             return {"items": [], "problem": str(why)}
 

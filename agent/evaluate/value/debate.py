@@ -7,7 +7,7 @@ from functools import partial
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import case_messages, speech
-from agent.evaluate.value.judge import read_verdict, require_mends
+from agent.evaluate.value.judge import read_verdict, require_retries
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import words
@@ -25,11 +25,11 @@ class Debate:
     """
 
     model: Model
-    max_mends: int = 2
+    max_retries: int = 2
     """Retries of one question after unreadable answers; after that the debate abstains."""
 
     def __post_init__(self) -> None:
-        require_mends(self.max_mends)
+        require_retries(self.max_retries)
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the verdict."""
@@ -43,8 +43,8 @@ class Debate:
         """
         speeches = {f"speech_{side}": speech(side, self._speech(case, tests, side)) for side in ("for", "against")}
         question = partial(case_messages, case, tests, render("debate_verdict", **speeches))
-        return hear(case, self.model, question, lambda text: read_verdict(text, "A debate"), self.max_mends)
+        return hear(case, self.model, question, lambda text: read_verdict(text, "A debate"), self.max_retries)
 
     def _speech(self, case: EvaluationInput, tests: Evaluation, side: str) -> str:
         question = partial(case_messages, case, tests, render("debate_speech", side=side))
-        return hear(case, self.model, question, words, self.max_mends)
+        return hear(case, self.model, question, words, self.max_retries)

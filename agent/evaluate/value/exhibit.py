@@ -46,15 +46,22 @@ def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) ->
 
 def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
     """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
-    candidate = shown_candidate(case.path[0].report, case.report, case.patch(), tests.notes, length)
+    before, after, patch = case.path[0].report, case.report, case.patch()
+    candidate = shown_candidate(before, after, patch, tests.notes, length, own_tests=case.own_tests)
     return _conversation(f"{shown_issue(case.task, length)}\n\n{candidate}", question)
 
 
-def shown_candidate(before: SuiteReport, after: SuiteReport, patch: bytes, notes: str, length: float = 1.0) -> str:
-    """A change against the base state, whose report is `before`, and what tests say of it, as counts and in words."""
-    details = fenced("tests", terminal_text(notes), int(NOTES_BYTES * length)) if notes else ""
+def shown_candidate(
+    before: SuiteReport, after: SuiteReport, patch: bytes, notes: str, length: float = 1.0, *, own_tests: str = ""
+) -> str:
+    """A change against the base state, whose report is `before`, and what tests say of it, as counts and in words.
+    `own_tests`: what the tests that the change adds showed (`EvaluationInput.own_tests`)."""
+    texts = {"details": notes, "own_tests": own_tests}
+    tests = {
+        name: text and fenced("tests", terminal_text(text), int(NOTES_BYTES * length)) for name, text in texts.items()
+    }
     change = fenced("change", printable(patch), int(PATCH_BYTES * length))
-    return render("judge_candidate", patch=change, before=_counts(before), after=_counts(after), details=details)
+    return render("judge_candidate", patch=change, before=_counts(before), after=_counts(after), **tests)
 
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:

@@ -16,7 +16,7 @@ from agent.models.conversing import Unreadable, last_object
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Judge", "read_verdict", "require_mends"]
+__all__ = ["Judge", "read_verdict", "require_retries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Judge:
     """
 
     model: Model
-    max_mends: int = 2
+    max_retries: int = 2
     """Retries after unreadable answers; after that the judge abstains."""
     choose: bool = False
     """Whether the judge is also shown the states found so far, and chooses the one to return to, for
     `agent.search.go_explore`."""
 
     def __post_init__(self) -> None:
-        require_mends(self.max_mends)
+        require_retries(self.max_retries)
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the judge's opinion."""
@@ -57,7 +57,7 @@ class Judge:
             opinion = read_verdict(text, "A reviewer")
             return opinion if archive is None else replace(opinion, return_to=archive.read_choice(text))
 
-        return hear(case, self.model, question, read, self.max_mends)
+        return hear(case, self.model, question, read, self.max_retries)
 
 
 def read_verdict(text: str, who: str) -> Opinion:
@@ -83,7 +83,7 @@ def _share(answer: Mapping[str, Any], key: str) -> float:
     return float(number)
 
 
-def require_mends(retries: int) -> None:
+def require_retries(retries: int) -> None:
     """Raise ValueError for a negative number of retries."""
     if retries < 0:
-        raise ValueError(f"max_mends={retries}: give a number of 0 or more")
+        raise ValueError(f"max_retries={retries}: give a number of 0 or more")

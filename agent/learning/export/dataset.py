@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from agent.errors import UsageError
@@ -24,6 +26,8 @@ from agent.learning.export.provenance import journal_digest
 from agent.learning.export.registry import FORMATS
 from agent.learning.export.splits import Splits, bucket
 from agent.learning.export.writing import Files, new_folder
+from agent.run.action_log import task_of
+from agent.run.credit import success_rate
 from agent.run.run import Run
 
 __all__ = ["Order", "export", "look", "runs_in"]
@@ -44,6 +48,8 @@ class Order:
     tally: Tally = field(default_factory=Tally)
     parquet: bool = False
     """Also write the rows as Parquet tables."""
+    easy_first: bool = False
+    """Whether tasks come in the order of the share of their rollouts that succeeded, the highest first."""
 
 
 def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
@@ -75,6 +81,8 @@ def look(
     Raises:
         agent.errors.JournalError: a run cannot be read.
     """
+    if order.easy_first:
+        runs = _easy_first(runs)
     if isinstance(order.exporter, Compares):
         _show(runs, order.exporter)
     sources = [_source(run, _rows(run, order, write)) for run in _read(runs)]
@@ -95,6 +103,17 @@ def runs_in(paths: Sequence[Path]) -> list[Path]:
             raise UsageError(f"{path} is not a run and holds none: give the path that solve printed, or a batch folder")
         runs.update(dict.fromkeys(sorted(inside)))
     return list(runs)
+
+
+def _easy_first(runs: Sequence[Path]) -> list[Path]:
+    """The runs by the mean success rate of their task, the highest first, in their own order among equals."""
+    tasks, found = dict[Path, str](), defaultdict[str, list[float]](list)
+    for path in runs:
+        with Run.read(path) as run:
+            tasks[path] = task_of(run).id if run.started is not None else ""
+            found[tasks[path]] += [rate] if (rate := success_rate(run)) is not None else []
+    rates = {task: fmean(seen) if seen else 0.0 for task, seen in found.items()}
+    return sorted(runs, key=lambda path: -rates[tasks[path]])
 
 
 def _show(runs: Sequence[Path], exporter: Compares) -> None:
@@ -142,6 +161,7 @@ def _manifest(order: Order, sources: list[dict[str, Any]], files: Files) -> dict
     return {
         "format": order.format,
         "options": dict(sorted(order.options.items())),
+        "easy_first": order.easy_first,
         "split": [order.splits.train, order.splits.validation, order.splits.test],
         "files": files.listed(),
         "columns": files.columns,

@@ -1,18 +1,20 @@
 """Rows that correct an error: the steps of a worse path up to the first wrong one, a reflection that undoes them, and
 then a path to a solved state (after Agent-R, arXiv 2501.11425).
 
-Laws: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong step is found by
-tests, not by a judge. The calls of a row, carried out in order, lead to the files of the solved state: rows whose wrong
-steps cannot be undone are refused. No run had these conversations: `stitched` is true in each row.
+Laws: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong turn is the one
+that a model marked (`ramify reflect`); where it marked none, it is found by tests. The calls of a row, carried out in
+order, lead to the files of the solved state: rows whose wrong steps cannot be undone are refused. No run had these
+conversations: `stitched` is true in each row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
-from agent.actions import Action
 from agent.learning.export import Row, refused
+from agent.learning.export.first_error import FirstError
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.sft import winners
@@ -20,13 +22,13 @@ from agent.learning.export.turns import MERGE, Turn, Turns
 from agent.learning.export.undoing import before_the_end, carried_out, notes_of, undone
 from agent.learning.export.weaving import silent
 from agent.models import Message
-from agent.policy.chat.dialects import NATIVE, TEXT, ToolDialect
+from agent.policy.chat.dialects import NATIVE, TEXT
 from agent.prompts import render
 from agent.run.credit import outcome
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-__all__ = ["Revision"]
+__all__ = ["Revision", "Ways", "ways"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Revision:
         leaves, refusals = winners(run, turns)
         yield from refusals
         for good in leaves[:1]:
-            rows, worse = 0, self._worse(run, good)
+            rows, worse = 0, self.worse(run, good)
             if not worse:
                 yield refused("no way of the run is worse than the right one")
             for bad in worse:
@@ -58,7 +60,8 @@ class Revision:
                 if rows == self.pairs:
                     break
 
-    def _worse(self, run: Run, good: Node) -> list[Node]:
+    def worse(self, run: Run, good: Node) -> list[Node]:
+        """The leaves that are worse than a good one, those that share most of its path first."""
         tree = run.tree
         leaves = [
             node for node in tree if node.parents and not tree.children(node.id) and good not in tree.path(node.id)
@@ -68,41 +71,64 @@ class Revision:
         return sorted(worse, key=lambda leaf: (-tree.depth(tree.common_ancestor(good.id, leaf.id).id), leaf.id))
 
 
-def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Two ways from one state."""
+
+    fork: Node
+    wrong: tuple[Turn, ...]
+    right: tuple[Turn, ...]
+
+
+def ways(run: Run, turns: Turns, good: Node, bad: Node) -> Ways:
+    """The turns from the state in which the ways to two leaves part, those of the bad one up to a merge of branches."""
     fork = run.tree.common_ancestor(good.id, bad.id)
-    wrong = _up_to_the_first_error(run.tree.path(bad.id)[run.tree.depth(fork.id) :], goals=run.solved(good.id))
+    good_way, bad_way = (run.tree.path(leaf.id)[run.tree.depth(fork.id) + 1 :] for leaf in (good, bad))
+    until_a_merge = takewhile(lambda node: node.steps, bad_way)
+    wrong, right = (tuple(turn for node in way for turn in turns.of(node.id)) for way in (until_a_merge, good_way))
+    return Ways(fork, wrong, right)
+
+
+def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
+    both = ways(run, turns, good, bad)
+    marked = FirstError.of(run, both.fork.id, bad.id)
+    wrong = both.wrong[: marked.turn + 1] if marked else _up_to_the_first_error(run, both, bad, run.solved(good.id))
     if wrong is None:
-        return refused("no step of the worse way was a step back")
-    if not all(node.steps for node in wrong):
         return refused(MERGE)
-    mistaken = before_the_end([turn for node in wrong for turn in turns.of(node.id)])
+    if not wrong:
+        return refused("no step of the worse way was a step back")
+    error = run.tree[wrong[-1].node]
+    said = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
+    mistaken = before_the_end(list(wrong))
     undoing = undone(mistaken) or "the worse way changed nothing"
     if isinstance(undoing, str):
         return refused(undoing)
-    right = [turn for node in run.tree.path(good.id)[run.tree.depth(fork.id) + 1 :] for turn in turns.of(node.id)]
-    nodes = [node.id for node in (*run.tree.path(good.id), *wrong)]
-    form = NATIVE if right[-1].tools else TEXT
+    form = NATIVE if both.right[-1].tools else TEXT
+    nodes = [*(node.id for node in run.tree.path(good.id)), *dict.fromkeys(turn.node for turn in wrong)]
     return {
-        "messages": [*map(silent, mistaken[-1].told), *_reflection(wrong[-1], undoing, form), *_said(right)],
-        "tools": list(right[-1].tools),
+        "messages": [
+            *map(silent, mistaken[-1].told),
+            *carried_out("undo", said, undoing, form),
+            *_said(both.right),
+        ],
+        "tools": list(both.right[-1].tools),
         "stitched": True,
-        "error": wrong[-1].id,
-        "provenance": never_said(provenance(run, good.id, right, others=nodes)),
+        "error": error.id,
+        "provenance": never_said(provenance(run, good.id, both.right, others=nodes)),
     }
 
 
-def _up_to_the_first_error(path: Sequence[Node], *, goals: bool) -> Sequence[Node] | None:
-    """The nodes of a path after its first, up to the first that broke a test, or that is not better than its parent
-    where there are `goals`: without, most right states are worth no more than the base state."""
-    for number in range(1, len(path)):
-        node, parent = path[number], path[number - 1]
+def _up_to_the_first_error(run: Run, both: Ways, bad: Node, goals: bool) -> Sequence[Turn] | None:
+    """The turns of the bad way up to the first state that broke a test, or that is not better than its parent where
+    there are `goals`: without, most right states are worth no more than the base state. Empty if there is no such
+    state; None if a merge comes first."""
+    path = run.tree.path(bad.id)
+    for parent, node in pairwise(path[run.tree.depth(both.fork.id) :]):
+        if not node.steps:
+            return None
         if node.evaluation.harm > parent.evaluation.harm or (goals and node.value <= parent.value):
-            return path[1 : number + 1]
-    return None
-
-
-def _reflection(wrong: Node, undoing: tuple[Action, ...], form: ToolDialect) -> Iterator[Message]:
-    yield from carried_out("undo", render("export_reflection", notes=notes_of(wrong)).strip(), undoing, form)
+            return [turn for turn in both.wrong if turn.node <= node.id]
+    return ()
 
 
 def _said(right: Sequence[Turn]) -> Iterator[Message]:

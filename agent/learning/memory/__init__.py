@@ -20,7 +20,7 @@ from agent.learning.memory.insights import Operation, applicable, learned, opera
 from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Episode, Experience, Insight, Item, Kind, Source
 from agent.learning.memory.learning import lessons
-from agent.learning.memory.remembering import episode, recollections
+from agent.learning.memory.remembering import Contrast, contrasts, episode, recollections
 from agent.learning.memory.store import Store
 from agent.models.conversing import Abstained
 from agent.run.run import Run
@@ -32,8 +32,9 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T", bound=Item)
 
 Learn = Callable[[list[Insight]], list[Insight]]
-Distil = Callable[[Episode, Sequence[str], Sequence[Insight]], Sequence[Operation]]
-"""The changes that a repair with these lessons makes to these insights (`agent.learning.memory.distilling`)."""
+Distil = Callable[[Episode, Sequence[str], Sequence[Insight], Sequence[Contrast]], Sequence[Operation]]
+"""The changes that a repair with these lessons and contrasts makes to these insights
+(`agent.learning.memory.distilling`)."""
 SHOWN = 20
 """How many insights, the most similar ones, a model is shown to revise."""
 GENERAL = 0.0
@@ -118,7 +119,7 @@ class Memory:
         near = [match.item for match in self.search(repair.searched, "insight", SHOWN)]
         others = [item for item in near if isinstance(item, Insight) and set(item.sources) != {source.id}]
         try:
-            operations = distil(repair, sentences, others)
+            operations = distil(repair, sentences, others, contrasts(run))
         except Abstained as why:
             log.warning("%s: the model's answer cannot be used; adding the run's own lessons: %s", source.id, why)
             return None

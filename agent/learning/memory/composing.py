@@ -11,13 +11,12 @@ from typing import assert_never
 
 from agent.actions.excerpt import excerpt
 from agent.learning.memory.items import Episode, Experience, Insight, Item, Reflection
+from agent.models import BYTES_PER_TOKEN
 from agent.prompts import render
 from agent.untrusted import visible
 
 __all__ = ["Remembered", "compose"]
 
-BYTES_PER_TOKEN = 3
-"""Low on purpose, so that the estimated token count is rather too high."""
 ISSUES_SHARE, PATCHES_SHARE = 0.25, 0.4
 """The most of the limit for quoted issues of past repairs, all together, and for their patches."""
 

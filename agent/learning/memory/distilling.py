@@ -14,6 +14,7 @@ from agent.actions.excerpt import excerpt
 from agent.budget import Usage
 from agent.learning.memory.insights import Add, Drop, Merge, Operation, named_by
 from agent.learning.memory.items import Episode, Insight
+from agent.learning.memory.remembering import Contrast
 from agent.models import Ask, Completion, Message, Model, directly
 from agent.models.conversing import LINE_CHARACTERS, Unreadable, converse, last_object
 from agent.prompts import render
@@ -35,8 +36,15 @@ class Distiller:
     model: Model
     ask: Ask = directly
 
-    def __call__(self, repair: Episode, lessons: Sequence[str], insights: Sequence[Insight]) -> list[Operation]:
-        """The operations for a repair, given its lessons and the insights that may change.
+    def __call__(
+        self,
+        repair: Episode,
+        lessons: Sequence[str],
+        insights: Sequence[Insight],
+        contrasts: Sequence[Contrast] = (),
+    ) -> list[Operation]:
+        """The operations for a repair, given its lessons, the insights that may change, and where it went right and
+        wrong from one state.
 
         Raises:
             agent.models.conversing.Abstained: no answer could be read.
@@ -49,6 +57,7 @@ class Distiller:
             issue=excerpt(repair.issue, ISSUE_BYTES)[0],
             failures="\n".join(repair.failures),
             lessons=lessons,
+            contrasts=contrasts,
             patch=repair.patch,
             insights=[{"id": insight.id, "text": insight.text} for insight in insights],
         )

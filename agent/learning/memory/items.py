@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from agent.learning.memory.issue import Issue
+from agent.parsing import adapter
 
 __all__ = [
     "Episode",
@@ -150,30 +150,16 @@ def name_of(kind: Kind, *parts: object) -> str:
 
 def load(body: Mapping[str, Any]) -> Item:
     """The inverse of `dataclasses.asdict` for an item. Raises ValueError when the body is not one."""
-    item: Item = _adapter().validate_python(body)
+    item: Item = adapter(Item, "kind").validate_python(body)
     return item
 
 
 def load_source(body: Mapping[str, Any]) -> Source:
     """The inverse of `dataclasses.asdict` for a source. Raises ValueError when the body is not one."""
-    source: Source = _source_adapter().validate_python(body)
+    source: Source = adapter(Source).validate_python(body)
     return source
 
 
 def to_json(record: Item | Source) -> str:
     """The record as JSON: ASCII on one line, lone surrogates escaped."""
     return json.dumps(asdict(record), ensure_ascii=True, allow_nan=False)
-
-
-@cache
-def _source_adapter() -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Source)
-
-
-@cache
-def _adapter() -> Any:
-    from pydantic import Field, TypeAdapter
-
-    return TypeAdapter(Annotated[Item, Field(discriminator="kind")])

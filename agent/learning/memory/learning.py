@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from agent.learning.memory.admission import Unverified, now, source_of
-from agent.learning.memory.items import Experience
-from agent.learning.memory.remembering import experiences
+from agent.learning.memory.distilling import Distiller
+from agent.learning.memory.insights import Add
+from agent.learning.memory.items import Experience, Source
+from agent.learning.memory.remembering import contrasts, episode, experiences
 from agent.learning.memory.skills import Lessons
-from agent.models.conversing import line
+from agent.models.conversing import Abstained, line
 from agent.run.paths import journal_of
 from agent.run.run import Run
 from agent.solver.summaries import JOURNAL
 
 __all__ = ["lessons", "lessons_of"]
+
+log = logging.getLogger(__name__)
 
 LESSONS = 8
 """The most lessons of one run, so that none crowds out the others."""
@@ -30,11 +35,15 @@ def lessons(run: Run, experiences: list[Experience]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(line, by_models or helped or by_journal)))[:LESSONS]
 
 
-def lessons_of(directories: Sequence[Path]) -> tuple[list[Lessons], list[tuple[Path, str]]]:
-    """The lessons of each verified run, and each other run with the reason why it is refused.
+def lessons_of(
+    directories: Sequence[Path], distiller: Distiller | None = None
+) -> tuple[list[Lessons], list[tuple[Path, str]]]:
+    """The lessons of each verified run, and each other run with the reason why it is refused. `distiller`: a model
+    proposes them, one question a run; without it, or where its answer cannot be read, they are `lessons`.
 
     Raises:
         agent.errors.UsageError: a directory holds no run.
+        agent.errors.RamifyError: as `distiller`.
     """
     accepted, refused = list[Lessons](), list[tuple[Path, str]]()
     for directory in directories:
@@ -44,5 +53,17 @@ def lessons_of(directories: Sequence[Path]) -> tuple[list[Lessons], list[tuple[P
             except Unverified as why:
                 refused.append((directory, str(why)))
             else:
-                accepted.append(Lessons(source, lessons(run, experiences(run, source))))
+                accepted.append(Lessons(source, _taught(run, source, distiller)))
     return accepted, refused
+
+
+def _taught(run: Run, source: Source, distiller: Distiller | None) -> tuple[str, ...]:
+    own = lessons(run, experiences(run, source))
+    if distiller is None:
+        return own
+    try:
+        operations = distiller(episode(run, source), own, (), contrasts(run))
+    except Abstained as why:
+        log.warning("%s: the model's answer cannot be used; taking the run's own lessons: %s", source.id, why)
+        return own
+    return tuple(operation.text for operation in operations if isinstance(operation, Add))

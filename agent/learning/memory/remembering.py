@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from agent.actions import Edit, Replacement, Write
 from agent.actions.excerpt import excerpt
@@ -16,13 +18,15 @@ from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.tree import Node, Step, Tree
 from agent.untrusted import one_line, terminal_text, visible
 
-__all__ = ["LESSON", "done_in", "episode", "experiences", "recollections", "reflections"]
+__all__ = ["LESSON", "Contrast", "contrasts", "done_in", "episode", "experiences", "recollections", "reflections"]
 
 PATCH_BYTES = 6_000
 CHANGE_BYTES = 1_000
 SAID_BYTES = 600
 FAILURES = 5
 TRIED = 6
+CONTRASTS = 2
+"""The most contrasts of one run that a model is shown."""
 LESSON = "reflection"
 """The key of a node's note with what a model learned from its value (`agent.learning.memory.reflecting`)."""
 SURPRISE_SHARE = 0.3
@@ -36,6 +40,18 @@ LEAST_GAIN = 0.05
 """The least gain in value that makes a step an experience."""
 EXPERIENCES = 5
 """The most experiences of one run, its largest gains, so that a long run does not crowd out the others (SLEA-RL)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two changes of one state."""
+
+    right: str
+    """What led to the solution, in the form of a diff."""
+    wrong: str
+    """What did not."""
+    said: str
+    """What was said of the state that it led to."""
 
 
 def recollections(run: Run, source: Source) -> list[Item]:
@@ -63,6 +79,22 @@ def episode(run: Run, source: Source) -> Episode:
         evidence=source.evidence,
         tried=tried,
     )
+
+
+def contrasts(run: Run) -> list[Contrast]:
+    """Where a way to the solution and one that failed part: what each did there, as LightSearcher
+    learns from pairs of trajectories. The last forks of the way come first, where the ways differ least."""
+    tree = run.tree
+    best = tree.best()
+    if not best.evaluation.solved:
+        return []
+    found = list[Contrast]()
+    for above, node in pairwise(tree.path(best.id)):
+        failed = [child for child in tree.children(above.id) if child != node and tree.value_max(child.id) < 1.0]
+        for child in sorted(failed, key=lambda child: (-child.value, child.id))[:1]:
+            right, wrong = done_in(node.steps), done_in(child.steps)
+            found += [Contrast(right, wrong, _note(child.evaluation.notes, SAID_BYTES))] if wrong and right else []
+    return found[::-1][:CONTRASTS]
 
 
 def reflections(run: Run, source: Source) -> list[Reflection]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agent.learning.memory.claims import alike, opposed
 from agent.learning.memory.items import Source
 
-__all__ = ["Book", "Conflict", "Lessons", "Skill", "consolidate"]
+__all__ = ["Book", "Conflict", "Lessons", "Related", "Skill", "by_words", "consolidate", "merged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +55,64 @@ class Book:
     """All runs that were read, by id."""
 
 
-def consolidate(taught: Iterable[Lessons]) -> Book:
+@dataclass(frozen=True, slots=True)
+class Related:
+    """How some skills relate to one another."""
+
+    skills: list[Skill]
+    """Those that say the same are one."""
+    opposed: list[list[Skill]]
+    """Groups of these skills that contradict one another."""
+
+
+Relate = Callable[[Sequence[Skill]], Related]
+
+
+def by_words(skills: Sequence[Skill]) -> Related:
+    """The relations by the words that skills share: the same skill is in the wording of most runs, then in the
+    shortest."""
+    same = [_one(group) for group in _groups(skills, alike)]
+    return Related(same, [group for group in _groups(same, opposed) if len(group) > 1])
+
+
+def consolidate(taught: Iterable[Lessons], relate: Relate = by_words) -> Book:
     """Merge the lessons of each repository's runs, then those of all repositories, and resolve contradictions."""
     runs = {lessons.source.id: lessons for lessons in taught}
     by_repo = defaultdict[str, list[Skill]](list)
     for name in sorted(runs):
         repo = runs[name].source.issue.repo
         by_repo[repo] += [Skill(text, (name,), (repo,) if repo else ()) for text in runs[name].sentences]
-    merged = _merged([skill for repo in sorted(by_repo) for skill in _merged(by_repo[repo])])
-    solved = {name for name, lessons in runs.items() if lessons.source.outcome == "solved"}
-    kept, conflicts = _settled(merged, solved)
-    kept.sort(key=lambda skill: (-len(skill.runs), skill.text))
+    related = relate([skill for repo in sorted(by_repo) for skill in relate(by_repo[repo]).skills])
+    solved = frozenset(name for name, lessons in runs.items() if lessons.source.outcome == "solved")
+    conflicts = _settled(related.opposed, solved)
+    dropped = {skill for conflict in conflicts for skill in conflict.dropped}
+    kept = sorted(set(related.skills) - dropped, key=lambda skill: (-len(skill.runs), skill.text))
     return Book(tuple(kept), tuple(conflicts), tuple(runs[name].source for name in sorted(runs)))
 
 
-def _merged(skills: Iterable[Skill]) -> list[Skill]:
-    """Skills that say the same as one skill, in the wording of most runs, then in the shortest."""
-    return [_one(group) for group in _groups(skills, alike)]
+def merged(group: Sequence[Skill], text: str) -> Skill:
+    """One skill in place of several."""
+    runs = {run for skill in group for run in skill.runs}
+    repos = {repo for skill in group for repo in skill.repos}
+    return Skill(text, tuple(sorted(runs)), tuple(sorted(repos)))
 
 
 def _one(group: Sequence[Skill]) -> Skill:
-    words = min(group, key=lambda skill: (-len(skill.runs), len(skill.text), skill.text)).text
-    runs = {run for skill in group for run in skill.runs}
-    repos = {repo for skill in group for repo in skill.repos}
-    return Skill(words, tuple(sorted(runs)), tuple(sorted(repos)))
+    return merged(group, min(group, key=lambda skill: (-len(skill.runs), len(skill.text), skill.text)).text)
 
 
-def _settled(skills: Iterable[Skill], solved: Iterable[str]) -> tuple[list[Skill], list[Conflict]]:
-    kept, conflicts, good = list[Skill](), list[Conflict](), frozenset(solved)
-    for group in _groups(skills, opposed):
-        best, *others = sorted(
-            group, key=lambda s: (-len(good.intersection(s.runs)), -len(s.runs), len(s.text), s.text)
-        )
-        kept.append(best)
-        if others:
+def _settled(opposed: Iterable[Sequence[Skill]], solved: frozenset[str]) -> list[Conflict]:
+    """Of each group the skill that is kept; what an earlier group dropped takes part in no later one."""
+    conflicts, gone = list[Conflict](), set[Skill]()
+    for group in opposed:
+        left = [skill for skill in group if skill not in gone]
+        if len(left) > 1:
+            best, *others = sorted(
+                left, key=lambda s: (-len(solved.intersection(s.runs)), -len(s.runs), len(s.text), s.text)
+            )
+            gone.update(others)
             conflicts.append(Conflict(best, tuple(others)))
-    return kept, conflicts
+    return conflicts
 
 
 def _groups(skills: Iterable[Skill], related: Callable[[str, str], bool]) -> list[list[Skill]]:

@@ -95,6 +95,8 @@ class Wanted:
     """SFT: train on prompts too, as a model from scratch needs."""
     group_by_length: bool = False
     """Batch rows of similar length together, to pad less."""
+    in_order: bool = False
+    """Take rows in their own order, and do not shuffle them."""
     save_steps: int = 200
     log_steps: int = 10
     cpu: bool = False
@@ -234,6 +236,8 @@ def require_checkpoint(model: str) -> None:
 
 def _require_use(method: Method, wanted: Wanted) -> None:
     """Raises UsageError when the method does not accept a setting, or would learn nothing with it."""
+    if wanted.in_order and wanted.group_by_length:
+        raise UsageError("--in-order and --group-by-length: rows have one order; give one")
     if method == "kto" and wanted.group_by_length:
         raise UsageError("--group-by-length: TRL's KTO needs the rows in their own order")
     if method == "grpo" and wanted.batch < 2:

@@ -123,6 +123,8 @@ def _config(order: dict[str, Any], out: Path) -> tuple[Any, Any]:
     }
     if order["group_by_length"]:
         common["train_sampling_strategy"] = "group_by_length"
+    if order["in_order"]:
+        common["train_sampling_strategy"] = "sequential"
     if order["method"] == "sft":
         common |= {"completion_only_loss": False} if order["prompt_loss"] else {}
         common |= {"assistant_only_loss": True} if order["assistant_only"] else {}

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
+
+from agent.parsing import adapter
 
 __all__ = ["Call", "Error", "Frame", "Function", "Probed", "Series", "Watched", "first_failure"]
 
@@ -103,14 +104,7 @@ def first_failure(facts: Sequence[Mapping[str, Any]]) -> Watched | None:
     failed = (fact for fact in facts if fact.get("error"))
     fact = next(failed, facts[-1] if facts else None)
     try:
-        watched: Watched | None = None if fact is None else _adapter().validate_python(fact)
+        watched: Watched | None = None if fact is None else adapter(Watched).validate_python(fact)
     except ValueError:
         return None
     return watched
-
-
-@cache
-def _adapter() -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Watched)

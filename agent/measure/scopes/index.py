@@ -83,7 +83,7 @@ class Index:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Index:
-        """What `to_json` or `inside.imports` wrote. Raises ValueError when neither did."""
+        """What `inside.imports` wrote. Raises ValueError when it did not."""
         try:
             vocabulary = [str(word) for word in data["vocabulary"]]
             files = {str(path): _source(entry, vocabulary) for path, entry in sorted(data["files"].items())}
@@ -92,13 +92,6 @@ class Index:
         except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
             raise ValueError(f"not an index of imports: {error!r}") from error
         return cls(files, str(problem))
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, for a cache."""
-        vocabulary = sorted({word for source in self.files.values() for word in source.words})
-        numbers = {word: number for number, word in enumerate(vocabulary)}
-        files = {path: _entry(source, numbers) for path, source in self.files.items()}
-        return {"files": files, "vocabulary": vocabulary, "left_out": 0, "problem": self.problem}
 
 
 def read_index(box: Sandbox) -> Index:
@@ -142,17 +135,3 @@ def _import(entry: Sequence[Any]) -> Import:
         return Import(int(level), str(module), bound, bool(lazy))
     alias, attributes = more
     return Import(int(level), str(module), None, bool(lazy), str(alias), tuple(map(str, attributes)))
-
-
-def _entry(source: Source, numbers: Mapping[str, int]) -> list[Any]:
-    imports = [_import_entry(each) for each in source.imports]
-    exported = None if source.exported is None else sorted(source.exported)
-    words = [number for word, times in source.words.items() for number in (numbers[word], times)]
-    return [imports, sorted(source.names), exported, list(source.mentions), int(source.dynamic), words]
-
-
-def _import_entry(each: Import) -> list[Any]:
-    if each.names is None:
-        return [each.level, each.module, None, int(each.lazy), each.alias, list(each.attributes)]
-    names = [[bound.name, bound.alias, list(bound.attributes)] for bound in each.names]
-    return [each.level, each.module, names, int(each.lazy)]

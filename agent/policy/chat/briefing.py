@@ -151,10 +151,12 @@ def situation(
     opinions = opinion(position) if seen else []
     wrong = [attempt for attempt in position.tried if shown_wrong(attempt, position.task, position.path[0].report)]
     tried = [_account(attempt) for attempt in wrong[-ATTEMPTS:]]
+    told = {attempt.node.state_hash for attempt in wrong[-ATTEMPTS:] if attempt.node}
+    references = [_account(each) for each in position.references if each.node and each.node.state_hash not in told]
     hint = visible(position.hint)
     angle = render("chat_variation", **asdict(variation)) if variation else ""
     begin = "" if carry_out or hint else "\n".join(filter(None, (angle, plan, _first_a_test(position))))
-    if not (carry_out or measured or tried or hint or begin):
+    if not (carry_out or measured or tried or references or hint or begin):
         return opinions
     message = _user(
         "chat_position",
@@ -162,6 +164,7 @@ def situation(
         measured=measured,
         fused=position.node.kind == "fuse",
         tried=tried,
+        references=references,
         hint=hint,
         begin=begin,
         diagnosed=position.kind == REPAIR,
@@ -185,8 +188,8 @@ def opinion(position: Position) -> list[Message]:
 
 def measured(node: Node) -> Message:
     """The part of `situation` that reports the results of the node, for a first turn from there."""
-    others = {"carry_out": False, "tried": [], "hint": "", "begin": "", "diagnosed": False, "reflect": False}
-    return _user("chat_position", measured=_outcome(node), fused=node.kind == "fuse", **others)
+    others = {"carry_out": False, "tried": [], "references": [], "hint": "", "begin": "", "diagnosed": False}
+    return _user("chat_position", measured=_outcome(node), fused=node.kind == "fuse", reflect=False, **others)
 
 
 def wanted_strategy(position: Position) -> list[Message]:

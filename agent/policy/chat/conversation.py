@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.models import Message
+from agent.models import BYTES_PER_TOKEN, Message
 from agent.policy import Position
 from agent.policy.chat.briefing import TURNS, opening
 from agent.policy.chat.dialects import ToolDialect
@@ -20,8 +20,6 @@ from agent.policy.chat.transcript import branch, left_out
 
 __all__ = ["Conversation", "capped"]
 
-BYTES_PER_TOKEN = 3
-"""A low figure, so that token estimates are rather too high."""
 FULL = 0.8
 """The share of the context above which results are left out; the rest is for the answer."""
 KEPT = 0.5

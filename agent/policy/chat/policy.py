@@ -12,7 +12,7 @@ from typing import Any, Literal
 from agent.actions import RunTests, Submit
 from agent.budget import Usage
 from agent.errors import PolicyError, TooLong, ToolsRefused
-from agent.models import Ask, Completion, Message, Model
+from agent.models import BYTES_PER_TOKEN, Ask, Completion, Message, Model
 from agent.models.conversing import converse
 from agent.policy import Position, Proposal
 from agent.policy.chat.briefing import (
@@ -25,7 +25,7 @@ from agent.policy.chat.briefing import (
     version,
     wanted_strategy,
 )
-from agent.policy.chat.conversation import BYTES_PER_TOKEN, Conversation
+from agent.policy.chat.conversation import Conversation
 from agent.policy.chat.dialects import NATIVE, TEXT, ParsedReply, ToolDialect
 from agent.policy.chat.plan_tree import Way, carried_out, merged, place_of, way
 from agent.policy.chat.plans import MOST_PLANS, Plan, drawn, plan_of, read_plans, telling, wanted_plans
@@ -93,7 +93,7 @@ class ChatPolicy:
     """At least 1: the factor by which `max_turns_per_node` grows with each edit deeper. Above 1, the model is told to
     think again at each measured state where its line branches off: a ladder of budgets b, b * g, b * g ** 2, as in
     IDSampling, which ends at the first solved state."""
-    max_mends: int = 3
+    max_retries: int = 3
     """How many unreadable answers in a row are sent back for correction."""
 
     tool_calls: Literal["auto", "native", "text"] = "auto"
@@ -119,8 +119,8 @@ class ChatPolicy:
     _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.max_turns < 1 or self.max_turns_per_node < 1 or self.max_mends < 0:
-            raise ValueError("max_turns and max_turns_per_node have to be at least 1, and max_mends at least 0")
+        if self.max_turns < 1 or self.max_turns_per_node < 1 or self.max_retries < 0:
+            raise ValueError("max_turns and max_turns_per_node have to be at least 1, and max_retries at least 0")
         if not 1 <= self.turn_growth <= 10:
             raise ValueError(f"turn_growth={self.turn_growth}: give a number from 1 to 10")
         if self.tool_calls not in ("auto", "native", "text"):
@@ -225,7 +225,7 @@ class ChatPolicy:
             request = wanted_plans(self.plans, merged=self.plan_tree)
             conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
             read = partial(read_plans, most=self.plans)
-            return converse(position.ask, self.model, conversation.messages(), read, self.max_mends, seed)
+            return converse(position.ask, self.model, conversation.messages(), read, self.max_retries, seed)
 
         return drawn(position, self.model, draw)
 
@@ -264,7 +264,7 @@ class ChatPolicy:
     def _ask(self, position: Position, request: Sequence[Message], dialect: ToolDialect, seed: int) -> _Answer:
         conversation = Conversation(position, dialect, request, self.context_tokens, self.max_turns)
         usage, corrections, called = Usage(), list[Message](), False
-        for _ in range(self.max_mends + 1):
+        for _ in range(self.max_retries + 1):
             answer = self._complete(position.ask, conversation, corrections, self._sampling(position, seed))
             usage += answer.usage
             reply = dialect.parse(answer)
@@ -273,7 +273,7 @@ class ChatPolicy:
             called = called or bool(reply.problems)
             corrections += dialect.format_error(reply, cut_off=answer.finish_reason == "length")
         problem = next(filter(None, reply.problems), "no tool was called")
-        count = f"{self.model.name} gave {self.max_mends + 1} answers in a row that cannot be read"
+        count = f"{self.model.name} gave {self.max_retries + 1} answers in a row that cannot be read"
         message = f"{count}; the last problem: {problem}"
         raise PolicyError(message) if called else _NeverCalled(message, usage)
 

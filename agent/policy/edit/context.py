@@ -16,9 +16,9 @@ from agent.actions import Edit
 from agent.policy.edit.features import alike
 from agent.policy.edit.numbering import numbered, numbers
 
-__all__ = ["END", "MENDS", "Context", "contexts", "line_token"]
+__all__ = ["END", "FIX", "Context", "contexts", "line_token"]
 
-MENDS = "<fix>\n"
+FIX = "<fix>\n"
 """Ends the context in the prompt; the edit follows."""
 END = "<end>"
 """Ends an edit."""
@@ -49,7 +49,7 @@ class Context:
     def prompt(self) -> str:
         """The lines as the model sees them."""
         lines = _lines(numbered(self.text, numbers(self.text)))
-        return "".join(line_token(n) + line for n, line in enumerate(lines, 1)) + MENDS
+        return "".join(line_token(n) + line for n, line in enumerate(lines, 1)) + FIX
 
     def holds(self, edits: Sequence[Edit]) -> bool:
         """Whether there are edits, and all of them lie in the context."""

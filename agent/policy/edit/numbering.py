@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+
+from agent.parsing import python
 
 __all__ = ["MOST", "numbered", "numbers", "parsed", "spelled"]
 
@@ -51,11 +52,7 @@ def spelled(text: str) -> str:
 
 def parsed(text: str) -> ast.Module:
     """The syntax tree of whole lines, indented or not; an empty module where they are not Python by themselves."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.parse(f"if 1:\n{text}" if text[:1].isspace() else text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
+    return python(f"if 1:\n{text}" if text[:1].isspace() else text) or ast.Module([], [])
 
 
 def _bound(tree: ast.AST) -> set[str]:

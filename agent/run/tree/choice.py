@@ -50,6 +50,8 @@ class Choice:
     """The line of work that ends at the node is continued (`agent.search.continuing`)."""
     independent: bool = False
     """Its policy is not told of other attempts at the node: every line of work that begins there is asked the same."""
+    references: tuple[NodeId, ...] = ()
+    """States of other branches that the policy is shown for an `expand`, the best first."""
     because: str = ""
     """In words, where a search lets others choose: which one did, and why it."""
     reasons: tuple[Reason, ...] = ()

@@ -17,11 +17,11 @@ from agent.budget import Usage
 from agent.run.run import Mark, Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["Changes", "Wave", "changes", "waves"]
+__all__ = ["Changes", "RoundWorth", "changes", "worths"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
+class RoundWorth:
     """One round of rollouts: the states that it created or reached again. The cost of comparing its rollouts is
     included."""
 
@@ -103,14 +103,14 @@ class Changes:
         return {**counts, "kept_right": self.kept_right, "fixed_wrong": self.fixed_wrong}
 
 
-def changes(rounds: Sequence[Wave]) -> Changes:
+def changes(rounds: Sequence[RoundWorth]) -> Changes:
     """Counts, for each round after the first, whether the task was solved before it and whether the round solves it by
     itself. The run's answer is the best of all rounds, which is never worse than before."""
     solved = accumulate((each.solved for each in rounds), max)
     return Changes.of(zip(solved, (each.solved for each in rounds[1:]), strict=False))
 
 
-def waves(run: Run) -> list[Wave]:
+def worths(run: Run) -> list[RoundWorth]:
     """The rounds of a run so far, in order."""
     marks = [Mark(), *run.marks, run.mark]
     starts = [*run.starts, len(run.tree)]
@@ -121,12 +121,12 @@ def waves(run: Run) -> list[Wave]:
     ]
 
 
-def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Mark, Mark]) -> Wave:
+def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Mark, Mark]) -> RoundWorth:
     begin, end = spent
     states = [*created, *run.repeated[begin.repeats : end.repeats]]
     best = max(states, key=lambda node: _worth(run, node), default=None)
     verdict = {} if best is None else run.verdict(best) or {}
-    return Wave(
+    return RoundWorth(
         number,
         rollouts,
         best is not None and _worth(run, best)[0],

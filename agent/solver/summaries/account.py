@@ -17,7 +17,7 @@ from agent.run.tree.node import Node, Step
 from agent.task import Task
 from agent.untrusted import terminal_text
 
-__all__ = ["Account", "question", "read_account"]
+__all__ = ["Account", "in_words", "question", "read_account"]
 
 TURNS_BYTES = 60_000
 """The size of all turns together, which they share equally."""
@@ -92,7 +92,12 @@ def _turns(path: Sequence[Node], limit: int) -> str:
 
 
 def _turn(node: Node, step: Step) -> str:
-    return "\n".join((f"On the way to state {node.id}:", *_lines(step)))
+    return f"On the way to state {node.id}:\n{in_words(step)}"
+
+
+def in_words(step: Step) -> str:
+    """What was said, done and observed in a turn."""
+    return "\n".join(_lines(step))
 
 
 def _lines(step: Step) -> Iterator[str]:

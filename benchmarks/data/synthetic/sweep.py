@@ -15,7 +15,7 @@ from pathlib import Path
 from agent.errors import UsageError
 from sandboxes import Provider, Sandbox, Snapshot
 
-__all__ = ["Sweep", "Tested", "Version", "arguments_of"]
+__all__ = ["Sweep", "Tested", "Version", "arguments_of", "lines_of"]
 
 Version = Mapping[str, str]
 """The new texts of files, by path."""
@@ -73,7 +73,7 @@ class Sweep:
             box.write(ORDER, json.dumps(order).encode())
             limit_s = 60 + self.timeout_s * len(versions)
             done = box.exec(["python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=limit_s)
-            lines = _report(box)
+            lines = lines_of(box, REPORT)
             if len(lines) < len(versions):
                 stderr = done.stderr[-500:].decode(errors="replace").strip()
                 raise UsageError(
@@ -83,9 +83,10 @@ class Sweep:
         yield from (_tested(json.loads(line)) for line in lines)
 
 
-def _report(box: Sandbox) -> list[bytes]:
+def lines_of(box: Sandbox, report: str) -> list[bytes]:
+    """The lines of a report that a program wrote in the sandbox; none if it did not come that far."""
     try:
-        return box.read(REPORT).splitlines()
+        return box.read(report).splitlines()
     except OSError:
         return []
 

@@ -3,7 +3,6 @@ other rollouts as trajectories below it. Steps that these share with an earlier 
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from agent.models import Message
 from agent.run.action_log import task_of
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
+from agent.version import version
 
 __all__ = ["Atif"]
 
@@ -71,7 +71,7 @@ def _trajectory(run: Run, name: str, turns: Sequence[Turn], shown: Set[NodeId]) 
     settings = run.started.settings if run.started else {}
     agent = {
         "name": "ramify",
-        "version": importlib.metadata.version("ramify"),
+        "version": version(),
         "model_name": settings.get("policy", {}).get("name"),
         "tool_definitions": offered or None,
         "extra": {"search": settings.get("search", {}).get("name")},

@@ -1,0 +1,85 @@
+"""The first wrong turn of a failed way, marked by a model that has seen the right one, and its words as it goes back.
+
+Agent-R (arXiv 2501.11425) has the actor judge the turns of a failed trajectory one by one. Here one question shows all
+of them. The answer is kept in the run, for `agent.learning.export.revision`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from agent.actions.excerpt import excerpt
+from agent.learning.export.turns import Turn
+from agent.models import Ask, Message, Model
+from agent.models.conversing import Unreadable, inquire, last_object, line
+from agent.prompts import render
+from agent.run.run import Run
+from agent.run.tree.node import NodeId
+from agent.solver.summaries.account import in_words
+from agent.untrusted import fence, visible
+
+__all__ = ["NOTE", "FirstError", "ask_for"]
+
+NOTE = "first error"
+"""The key of the note at the last state of a failed way."""
+TURNS_BYTES = 40_000
+"""The size of all turns of a way together, which they share equally."""
+LEAST_BYTES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FirstError:
+    """The first wrong turn of the way from `fork`."""
+
+    fork: NodeId
+    """The state in which the failed and the right way part."""
+    turn: int
+    """Its position among the turns after the fork, from 0."""
+    reflection: str
+
+    @classmethod
+    def of(cls, run: Run, fork: NodeId, leaf: NodeId) -> FirstError | None:
+        """What is noted of the way from a fork to a leaf; None: no model was asked."""
+        noted = run.note(leaf, NOTE)
+        return cls(**noted) if noted and noted["fork"] == fork else None
+
+    def to_json(self) -> dict[str, object]:
+        """As it is noted."""
+        return asdict(self)
+
+
+def ask_for(
+    ask: Ask, model: Model, issue: str, fork: NodeId, wrong: Sequence[Turn], right: Sequence[Turn]
+) -> FirstError:
+    """A model's mark. `wrong` and `right`: the turns of both ways from the fork.
+
+    Raises:
+        agent.models.conversing.Abstained: no answer could be read.
+        agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
+    """
+    read = partial(_read, fork=fork, turns=len(wrong))
+    return inquire(ask, model, partial(_question, issue, wrong, right), read)
+
+
+def _question(issue: str, wrong: Sequence[Turn], right: Sequence[Turn], length: float) -> list[Message]:
+    ways = [_told(turns, int(TURNS_BYTES * length)) for turns in (wrong, right)]
+    shown = {"issue": visible(issue), "wrong": ways[0], "right": ways[1]}
+    return [{"role": "user", "content": render("export_first_error", **shown, fence=fence("ways", str(shown)))}]
+
+
+def _told(turns: Sequence[Turn], limit: int) -> str:
+    share = max(LEAST_BYTES, limit // len(turns))
+    shown = (f"Turn {n}:\n{in_words(turn.step)}" for n, turn in enumerate(turns, 1))
+    return "\n\n".join(visible(excerpt(turn, share)[0]) for turn in shown)
+
+
+def _read(text: str, *, fork: NodeId, turns: int) -> FirstError:
+    found = last_object(text, "turn")
+    number, reflection = found["turn"], found.get("reflection")
+    if type(number) is not int or not 1 <= number <= turns:
+        raise Unreadable(f"`turn` has to be a whole number from 1 to {turns}")
+    if not isinstance(reflection, str) or not line(reflection):
+        raise Unreadable("`reflection` has to be a text")
+    return FirstError(fork, number - 1, line(reflection))

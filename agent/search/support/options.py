@@ -1,0 +1,21 @@
+"""Checks of a search's options, whose errors name the option, its value and what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["require_at_least", "require_one_of"]
+
+
+def require_at_least(options: object, **least: float) -> None:
+    """Raise ValueError for the first of these options that is below its least value."""
+    for name, bound in least.items():
+        if not getattr(options, name) >= bound:
+            raise ValueError(f"{name}={getattr(options, name)} is too small: give at least {bound}")
+
+
+def require_one_of(options: object, **names: Sequence[str]) -> None:
+    """Raise ValueError for the first of these options that has none of its names."""
+    for name, known in names.items():
+        if getattr(options, name) not in known:
+            raise ValueError(f"unknown {name} {getattr(options, name)!r}: one of {', '.join(known)}")

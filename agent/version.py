@@ -1,0 +1,10 @@
+"""The version that is installed."""
+
+import importlib.metadata
+
+__all__ = ["version"]
+
+
+def version() -> str:
+    """The version of the distribution, which is not called `ramify`: that name is another project's."""
+    return importlib.metadata.version("ramify-search")

@@ -1,0 +1,81 @@
+"""How far a refactoring has come: the files that it changed, and the places that still use names it took away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agent.evaluate.references import tracked
+from sandboxes import Provider, Workspace
+from tests.projects import commit
+
+pytestmark = pytest.mark.namespace
+BEFORE = {
+    "shop/prices.py": "TAX = 2\n\n\ndef total(items):\n    return sum(items) + TAX\n\n\nclass Till:\n"
+    "    def clear(self):\n        pass\n\n    def ring(self):\n        return total([])\n",
+    "shop/cart.py": "from .prices import Till, total\n\n__all__ = ['pay', 'total']\n\n\ndef pay(items):\n"
+    "    return total(items)\n\n\ndef other(till: Till):\n    return till.ring()\n",
+    "shop/own.py": "def count(total):\n    return total + 1\n",
+    "shop/__init__.py": "",
+}
+
+
+def left(provider: Provider, folder: Path, **changes: str | None) -> tuple[list[str], list[str]]:
+    """The changed files, and the places, after these changes to the files of the shop; None removes one."""
+    base = provider.create(Workspace(commit(folder, BEFORE)))
+    with provider.at(base) as box:
+        for name, text in changes.items():
+            path = f"shop/{name}.py"
+            box.remove(path) if text is None else box.write(path, text.encode())
+        found = tracked(provider, base, box.snapshot())
+    return list(found.changed), [f"{site.path}:{site.line}: {site.name}" for site in found.sites]
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return text
+
+
+PRICES, CART = BEFORE["shop/prices.py"], BEFORE["shop/cart.py"]
+
+
+def test_a_renamed_function_leaves_its_imports_and_uses(provider: Provider, tmp_path: Path) -> None:
+    changed, places = left(provider, tmp_path / "repo", prices=renamed(PRICES, {"def total": "def amount"}))
+    assert changed == ["shop/prices.py"]
+    in_cart = ["shop/cart.py:1: total", "shop/cart.py:3: total", "shop/cart.py:7: total"]
+    assert places == [*in_cart, "shop/prices.py:13: total"], "and not the parameter of `count`"
+
+
+def test_nothing_is_left_when_all_places_are_updated(provider: Provider, tmp_path: Path) -> None:
+    new = {"total": "amount"}
+    changed, places = left(provider, tmp_path / "repo", prices=renamed(PRICES, new), cart=renamed(CART, new))
+    assert (changed, places) == (["shop/cart.py", "shop/prices.py"], [])
+
+
+def test_a_method_is_found_by_its_name_but_for_those_that_built_in_types_have(
+    provider: Provider, tmp_path: Path
+) -> None:
+    prices = renamed(PRICES, {"def ring": "def open", "def clear": "def wipe"})
+    assert left(provider, tmp_path / "repo", prices=prices)[1] == ["shop/cart.py:11: ring"]
+
+
+def test_what_was_moved_is_out_of_date_only_where_it_is_imported_from_its_old_place(
+    provider: Provider, tmp_path: Path
+) -> None:
+    head, tail = PRICES.split("class Till")
+    prices = renamed(tail, {":\n    def clear": "class Till:\n    def clear"})
+    assert left(provider, tmp_path / "repo", prices=prices, sums=head)[1] == ["shop/cart.py:1: total"]
+
+
+def test_a_removed_module_is_out_of_date_where_it_is_imported(provider: Provider, tmp_path: Path) -> None:
+    assert left(provider, tmp_path / "repo", prices=None, money=PRICES)[1] == [
+        "shop/cart.py:1: Till",
+        "shop/cart.py:1: total",
+    ]
+
+
+def test_a_source_that_cannot_be_parsed_takes_no_name_away(provider: Provider, tmp_path: Path) -> None:
+    assert left(provider, tmp_path / "repo", prices="def total(\n") == (["shop/prices.py"], [])
