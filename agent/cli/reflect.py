@@ -26,7 +26,7 @@ def reflect(
     ] = None,
     config: Interface = None,
 ) -> None:
-    """Have a model mark the first wrong turn of failed ways and say how it goes back: one question a way.
+    """Have a model mark the first wrong turn of failed ways and say how to go back. It asks one question for each way.
 
     The answers are recorded in the run, for `ramify export --format revision`. A way that is marked is not asked about
     again."""
