@@ -202,10 +202,10 @@ class TournamentSettings(BaseModel):
     """Candidates that a judge compares at a time."""
     votes: Annotated[int, Field(ge=1)] = 8
     """Votes on each group; the order of the candidates rotates."""
-    judge: Literal["vote", "debate", "none"] = "vote"
+    judge: Literal["vote", "criteria", "debate", "none"] = "vote"
     """Who decides among candidates that tests leave equal. `vote`: a model, asked once a vote; without a model, rules.
-    `debate`: a vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules
-    only."""
+    `criteria`: the model judges by criteria that it draws from the differences, and their weights decide. `debate`: a
+    vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules only."""
     model: str | None = None
     """The model of the judge; None: the policy's."""
     contrast: bool = False
@@ -291,10 +291,10 @@ class Settings(BaseModel):
     model_config = _STRICT
     effort: Effort | None = None
     """How much is spent (`agent.efforts`): `low`, `medium`, `high` or `max`, whose settings replace the defaults. All
-    other settings that are given, and a recipe's, win over it."""
+    other given settings, and those of a recipe, override it."""
     recipe: str | None = None
-    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other settings that are
-    given win over it."""
+    """A published system by name (`ramify recipes`), whose settings replace the defaults. All other given
+    settings override it."""
     policy: Choice = Choice(name="mutate")
     """`mutate`, `edit` (the same edits, ranked), or the name of a model. `policy = ["mutate", "openai/x"]` names this
     one and a panel."""

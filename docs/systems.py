@@ -9,7 +9,7 @@ from agent.recipes import GROUPS, Check, Recipe, everything, flattened
 BEGIN = """# Published systems that work here
 
 Made from the recipes in `agent/recipes` by `make reference`. `--recipe NAME` runs a system by its name (`solve`, `fix`,
-`bench run`; in a file `recipe = "NAME"`), and all that is given beside it wins over its settings. `ramify recipes`
+`bench run`; in a file `recipe = "NAME"`), and any other option overrides its settings. `ramify recipes`
 lists them, `ramify recipes NAME` shows one; a recipe about data, training or evaluation is commands instead.
 
 Each system says what differs from its paper, and names the tests in `tests/` that hold what it has. None needs a

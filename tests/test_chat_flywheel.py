@@ -110,20 +110,22 @@ class TestASearchInTheWorld:
 
 
 def test_the_table_compares_with_the_first_and_with_the_control() -> None:
-    def played(solved: int) -> dict[str, Played]:
-        return {str(n): Played(n < solved, 1) for n in range(40)}
+    def played(part: str, solved: int) -> dict[str, Played]:
+        return {f"{part}-{n}": Played(n < solved, 1) for n in range(40)}
 
     told = chat.table(
         {
-            "single line": played(10),
-            "tree search": played(30),
-            "after round 1, searched": played(20),
-            "after round 1, sampled": played(10),
+            "single line, tasks of round 1": played("round-1", 10),
+            "tree search, tasks of round 1": played("round-1", 30),
+            "single line, held out": played("held-out", 12),
+            "after round 1, searched": played("held-out", 20),
+            "after round 1, sampled": played("held-out", 10),
         }
     ).splitlines()
-    assert told[2].startswith("| single line | 0.25 [")
-    assert told[3].startswith("| tree search | 0.75 [")
+    assert told[2].startswith("| single line, tasks of round 1 | 40 | 0.25 [")
+    assert told[3].startswith("| tree search, tasks of round 1 | 40 | 0.75 [")
     assert "| 0.50 [" in told[3]
-    assert told[4].count("| 0.25 [") == 2
-    assert told[5].startswith("| after round 1, sampled | 0.25 [")
-    assert "| 0.00 [0.00, 0.00] |" in told[5]
+    assert told[4].endswith("] |  |  |")
+    assert "| 0.20 [" in told[5]
+    assert "| 0.25 [" in told[5]
+    assert "| -0.05 [" in told[6]

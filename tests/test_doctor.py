@@ -69,6 +69,12 @@ def test_limits_that_hold_for_each_process_alone_are_said_and_how_to_have_real_o
     assert "Delegate=yes" in remedy
 
 
+def test_a_container_without_user_namespaces_is_told_how_to_start_it() -> None:
+    found = said(namespace_problem="user namespaces are refused here (unshare: Operation not permitted); use Docker")
+    assert "--security-opt seccomp=unconfined" in found["namespace"][2]
+    assert "--security-opt" not in said(namespace_problem="no overlay can be mounted here; use Docker")["namespace"][2]
+
+
 def test_a_user_whom_the_engine_refuses_is_told_of_its_group() -> None:
     found = said(engine_problem="no Docker engine answers at unix:///run/x ([Errno 13] Permission denied); start one")
     assert found["sandbox"][1] == "default sandbox: namespace (none when --image is given)"

@@ -168,6 +168,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
     "verifier": [{"issue": "It is wrong.", "candidate": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],
+    "tournament_criteria": [{"letters": "AB"}],
     "tournament_question": [{"letters": "AB", "speeches": speeches} for speeches in ((), ("I am for A.",))],
     "contrast_question": [
         {"letters": "AB", "kinds": ("tests", "quality"), "signs": signs} for signs in ([], ["- A: m.py:1: it is"])

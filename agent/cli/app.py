@@ -239,7 +239,7 @@ def clean(
         bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")
     ] = False,
 ) -> None:
-    """Remove what earlier runs left on this machine. It is listed; journals and patches are kept."""
+    """Remove what earlier runs left on this machine. It lists what it removes, and keeps journals and patches."""
     from agent.cli.cleanup import leftovers
 
     done = "would remove" if dry_run else "removed"

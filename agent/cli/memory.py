@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = new_app(
-    help="Keep what verified runs teach the next one, in one file.",
+    help="Keep lessons of verified runs in one file, for later runs.",
     no_args_is_help=True,
     add_completion=False,
 )

@@ -93,12 +93,12 @@ GoalTests = Annotated[
 ]
 Recipe = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options win over it."),
+    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options override it."),
 ]
 EffortName = Annotated[
     str | None,
     typer.Option(
-        "--effort", metavar="low|medium|high|max", help="How much to spend on an issue; other options win over it."
+        "--effort", metavar="low|medium|high|max", help="How much to spend on an issue; other options override it."
     ),
 ]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
@@ -194,7 +194,7 @@ def _log(verbose: bool) -> None:
 
 Verbose = Annotated[
     bool,
-    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log of what is done."),
+    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log."),
 ]
 
 _SETTINGS = {

@@ -89,8 +89,8 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, links that
-    lead out, modes. Exit code 1 if it is refused."""
+    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, symlinks out
+    of the repository, file modes. Exit code 1 if it is refused."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

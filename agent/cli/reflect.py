@@ -22,14 +22,13 @@ __all__ = ["reflect"]
 def reflect(
     runs: Runs = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Who is asked; without it, the model that worked in the run.")
+        str | None, typer.Option(metavar="MODEL", help="The model to ask. Default: the one that worked in the run.")
     ] = None,
     config: Interface = None,
 ) -> None:
-    """Have a model mark the first wrong turn of failed ways and say how to go back. It asks one question for each way.
+    """Have a model mark the first wrong turn of failed attempts. It also says how to go back from there.
 
-    The answers are recorded in the run, for `ramify export --format revision`. A way that is marked is not asked about
-    again."""
+    The answers are recorded in the run, for `ramify export --format revision`. No attempt is asked about twice."""
     from agent.config import load, restore, split
     from agent.errors import UsageError
     from agent.learning.export.dataset import runs_in

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = new_app(help="Train a policy on what searches left.", no_args_is_help=True)
+app = new_app(help="Train a policy on recorded searches.", no_args_is_help=True)
 
 _HELP: dict[Method, str] = {
     "sft": "Imitate the answers of an export (formats sft, edit, revision, ...).",

@@ -49,7 +49,7 @@ Shuffle = Annotated[
     bool, typer.Option("--shuffle", help="Shuffle by --seed, before --slice; the order is the same every time.")
 ]
 Workers = Annotated[int, typer.Option("-w", "--workers", metavar="N", min=1, help="Instances at the same time.")]
-Executor = Annotated[str, typer.Option(metavar="local|ray", help="Where instances are worked on.")]
+Executor = Annotated[str, typer.Option(metavar="local|ray", help="Where instances run.")]
 RayAddress = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: the one of this machine.")
 ]

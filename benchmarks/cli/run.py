@@ -97,7 +97,7 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
     max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
     min_free: Annotated[
-        float, typer.Option(metavar="GIB", min=0, help="No instance is begun with less free space on a disk in use.")
+        float, typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space.")
     ] = 2.0,
     prune_images: Annotated[
         bool, typer.Option("--prune-images", help="Remove each image that was pulled for the batch after its last use.")
@@ -118,7 +118,7 @@ def run(
         float | None, typer.Option(metavar="N", min=0, help="The most seconds from now on, for all instances.")
     ] = None,
 ) -> None:
-    """Solve the instances of SOURCE. Finished instances are not repeated; those that failed for outside reasons are."""
+    """Solve the instances of SOURCE. Finished instances are skipped; infrastructure failures are retried."""
     from agent.budget import Budget
     from agent.errors import UsageError
     from benchmarks.batch import executors

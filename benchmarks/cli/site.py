@@ -32,7 +32,7 @@ def serve_report(
     ] = None,
 ) -> None:
     """Show a batch or a folder of runs in a browser. There is a table, the curves, and the tree of each run; a running
-    batch is followed. The server answers this machine only, and changes nothing."""
+    batch is followed. The server is reachable from this machine only, and is read-only."""
     from benchmarks.reports.site import Site
 
     site = Site(folder, refresh_s=REFRESH_S if out is None else None)

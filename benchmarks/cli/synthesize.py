@@ -25,7 +25,10 @@ def synthesize(
     ] = "python3 -m pytest -q",
     requirement: Annotated[
         list[str] | None,
-        typer.Option(metavar="PACKAGE", help="What the tests need, pytest too; repeatable. Default: what python3 has."),
+        typer.Option(
+            metavar="PACKAGE",
+            help="A package that the tests need, pytest included; repeatable. Default: the packages of python3.",
+        ),
     ] = None,
     count: Annotated[int, typer.Option(metavar="N", min=1, help="The most bugs of each repository.")] = 50,
     a_function: Annotated[int, typer.Option(metavar="N", min=1, help="How many mutants of a function to try.")] = 4,
@@ -39,7 +42,9 @@ def synthesize(
         ),
     ] = 25,
     timeout: Annotated[float, typer.Option(metavar="N", min=0.1, help="Seconds for the tests on one mutant.")] = 10.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed and repositories: the same bugs.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Random seed; the same repositories and seed give the same bugs.")
+    ] = 0,
     sandbox: SandboxKind = None,
     image: Image = None,
     config: Config = None,

@@ -29,14 +29,14 @@ from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, flags_of, play
 from benchmarks.self_training.scores import Played
 
-WORLD = ("demonstrations", "tasks", "held_out", "rounds", "base_steps", "steps", "states", "seed")
+WORLD = ("demonstrations", "tasks", "held_out", "base_steps", "steps", "states", "seed")
 """The options that determine what the folder holds."""
 ARMS = ("searched", "sampled")
 MAX_LENGTH = 768
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print how many held-out tasks each version solves in a single line, and the first one by a tree search."""
+    """Print the share of tasks that each version solves."""
     args = _options().parse_args(argv)
     args.out = args.out.absolute()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -67,14 +67,17 @@ class _Demonstration:
         return self._trained(out / "demonstrations", wanted, out / "base")
 
     def results(self) -> dict[str, Mapping[str, Played]]:
-        """What each version solved of the held-out tasks, the first one also by a tree search."""
+        """What each version solved in a single line of the held-out tasks, and the first one, in a line and in a tree
+        search, of those of round 1."""
         base = self.base()
         with self._served(base, "base") as flags:
-            results: dict[str, Mapping[str, Played]] = {
-                "single line": self._held_out("base/lines", flags, self._line),
-                "tree search": self._held_out("base/trees", flags, self._tree),
-            }
+            first = self._held_out("base/lines", flags, self._line)
             collected = {arm: self._collected(arm, 1, flags) for arm in ARMS}
+        results: dict[str, Mapping[str, Played]] = {
+            "single line, tasks of round 1": scores.read(collected["sampled"]),
+            "tree search, tasks of round 1": scores.read(collected["searched"]),
+            "single line, held out": first,
+        }
         for arm, batch in collected.items():
             results |= self._rounds(arm, base, batch)
         return results
@@ -163,14 +166,14 @@ class _Demonstration:
 
 
 def table(results: Mapping[str, Mapping[str, Played]]) -> str:
-    """The share of tasks that each version solved, and how much more than the first and than the control, with 95 %
-    intervals."""
-    first, *_ = results.values()
-    lines = ["| | solved | more than the first | more than the control |", "|---|---|---|---|"]
+    """The share of tasks that each version solved, and how much more than the single line of the first model and than
+    the control on the same tasks, with 95 % intervals."""
+    lines = ["| | tasks | solved | more than the first | more than the control |", "|---|---|---|---|---|"]
     for name, played in results.items():
+        first = next(each for each in results.values() if each.keys() & played.keys())
         control = results.get(name.replace(ARMS[0], ARMS[1])) if ARMS[0] in name else None
         cells = [_cell(*scores.solved_share(played)), *(_more(than, played) for than in (first, control))]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {len(played)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -20,6 +20,10 @@ __all__ = ["Finding", "examine", "sandboxes_of"]
 _NO_UPPER = ("overlay", "nfs", "nfs4", "fuse", "fuse.sshfs", "vfat", "ecryptfs", "9p")
 """File systems that cannot be the upper layer of an overlay."""
 _SLOW = "commit, which is slow and not exact"
+_CONTAINER_REMEDY = (
+    "use Docker; or, if this is a container, start it with "
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
+)
 _GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
 
 ROOM_BYTES = 2 << 30
@@ -65,7 +69,8 @@ def _namespace(machine: Machine) -> Finding:
         weakness, remedy = _unlimited(machine)
         return Finding("namespace", True, f"user namespaces of this machine; exact states{weakness}", remedy)
     reason = machine.namespace_problem.partition("; ")[0]
-    return Finding("namespace", False, reason, _namespace_remedy(machine) or _file_system_remedy(machine))
+    refused = _CONTAINER_REMEDY if reason.startswith("user namespaces are refused") else ""
+    return Finding("namespace", False, reason, _namespace_remedy(machine) or refused or _file_system_remedy(machine))
 
 
 def _unlimited(machine: Machine) -> tuple[str, str]:
