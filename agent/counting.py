@@ -1,10 +1,17 @@
-"""Counts as people read them: the number with its noun, in the singular for one."""
+"""Counts and lists as people read them."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+from collections.abc import Sequence
+
+__all__ = ["counted", "first_of"]
 
 
 def counted(number: int, one: str, more: str = "") -> str:
     """A number with its noun; `more` is the plural if it is not `one` with an s."""
     return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """At most so many names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -202,10 +202,10 @@ class TournamentSettings(BaseModel):
     """Candidates that a judge compares at a time."""
     votes: Annotated[int, Field(ge=1)] = 8
     """Votes on each group; the order of the candidates rotates."""
-    judge: Literal["vote", "debate", "none"] = "vote"
+    judge: Literal["vote", "criteria", "debate", "none"] = "vote"
     """Who decides among candidates that tests leave equal. `vote`: a model, asked once a vote; without a model, rules.
-    `debate`: a vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules
-    only."""
+    `criteria`: the model judges by criteria that it draws from the differences, and their weights decide. `debate`: a
+    vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules only."""
     model: str | None = None
     """The model of the judge; None: the policy's."""
     contrast: bool = False

@@ -62,10 +62,10 @@ def fill(
     answer: Callable[[str, Path], Result],
     *,
     workers: int = 1,
-    brakes: StopSignal | None = None,
+    stopping: StopSignal | None = None,
 ) -> list[str]:
     """Run a batch of instances named by letters; which of them were begun, in order."""
-    return halted(out, names, answer, workers=workers, brakes=brakes)[0]
+    return halted(out, names, answer, workers=workers, stopping=stopping)[0]
 
 
 def halted(
@@ -74,7 +74,7 @@ def halted(
     answer: Callable[[str, Path], Result],
     *,
     workers: int = 1,
-    brakes: StopSignal | None = None,
+    stopping: StopSignal | None = None,
     lacking: Callable[[], str] = str,
 ) -> tuple[list[str], str]:
     """Run a batch of instances named by letters; which of them were begun, in order, and why no more were."""
@@ -88,8 +88,10 @@ def halted(
     instances = [instance(name) for name in names]
     try:
         with BatchProgress(len(instances), "hidden") as progress:
-            brakes = brakes or StopSignal()
-            why = run_batch(batch, instances, solve, workers=workers, brakes=brakes, observer=progress, lacking=lacking)
+            stopping = stopping or StopSignal()
+            why = run_batch(
+                batch, instances, solve, workers=workers, stopping=stopping, observer=progress, lacking=lacking
+            )
     finally:
         batch.close()
     return begun, why
@@ -200,7 +202,7 @@ def test_what_runs_is_stopped_by_an_error_of_our_own(tmp_path: Path) -> None:
 
     batch, both = Batch(tmp_path, IDENTITY), [instance("a"), instance("b")]
     with pytest.raises(OSError, match="no space left"):
-        run_batch(batch, both, solve, workers=2, brakes=StopSignal(), observer=FullDisk())
+        run_batch(batch, both, solve, workers=2, stopping=StopSignal(), observer=FullDisk())
     batch.close()
     assert stopped == [True]
     assert list(read_attempts(tmp_path)) == ["a"]
@@ -218,29 +220,29 @@ def test_instances_run_side_by_side(tmp_path: Path) -> None:
 
 
 def test_draining_begins_nothing_new_and_loses_nothing(tmp_path: Path) -> None:
-    brakes = StopSignal()
+    stopping = StopSignal()
 
     def answer(name: str, run: Path) -> Result:
-        brakes.press()
+        stopping.escalate()
         return result(run)
 
-    assert fill(tmp_path, "abc", answer, brakes=brakes) == ["a"]
+    assert fill(tmp_path, "abc", answer, stopping=stopping) == ["a"]
     assert states(tmp_path) == {"a": "done"}
 
 
 def test_an_interrupted_instance_is_not_recorded_and_gone_on_with_in_its_own_folder(tmp_path: Path) -> None:
-    brakes, folders = StopSignal(), []
+    stopping, folders = StopSignal(), []
 
     def interrupted(name: str, run: Path) -> Result:
         folders.append(run)
-        brakes.stop()
+        stopping.stop()
         return result(run, stop=Stop.INTERRUPTED)
 
     def finished(name: str, run: Path) -> Result:
         folders.append(run)
         return result(run)
 
-    fill(tmp_path, "a", interrupted, brakes=brakes)
+    fill(tmp_path, "a", interrupted, stopping=stopping)
     assert states(tmp_path) == {}
     fill(tmp_path, "a", finished)
     assert folders == [tmp_path / "a"] * 2
@@ -335,19 +337,19 @@ def test_a_kill_in_the_middle_of_a_line_loses_that_attempt_only(tmp_path: Path) 
 
 def test_the_first_signal_drains_and_the_second_cancels() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with stop_on_signals() as brakes:
+    with stop_on_signals() as stopping:
         signal.raise_signal(signal.SIGINT)
-        assert (brakes.drain.is_set(), brakes.cancel.is_set()) == (True, False)
+        assert (stopping.drain.is_set(), stopping.cancel.is_set()) == (True, False)
         signal.raise_signal(signal.SIGINT)
-        assert brakes.cancel.is_set()
+        assert stopping.cancel.is_set()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_sigterm_cancels_at_once() -> None:
-    with stop_on_signals() as brakes:
+    with stop_on_signals() as stopping:
         signal.raise_signal(signal.SIGTERM)
-        assert (brakes.drain.is_set(), brakes.cancel.is_set()) == (True, True)
+        assert (stopping.drain.is_set(), stopping.cancel.is_set()) == (True, True)
 
 
 def test_progress_without_a_terminal_is_a_line_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

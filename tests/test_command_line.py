@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import shlex
 from importlib import import_module
 
@@ -9,12 +11,14 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from agent.cli.app import ELSEWHERE, app
-from agent.cli.options import settings_of
+from agent.cli.app import ELSEWHERE, app, solve
+from agent.cli.options import _SETTINGS, settings_of
+from agent.cli.red_build import fix
 from agent.config import load
 from agent.run.events import Started
 from agent.run.run import Run
 from benchmarks.cli.app import app as bench
+from benchmarks.cli.run import run
 from sandboxes import Snapshot
 
 USUAL = {
@@ -123,3 +127,13 @@ class TestSettingsOfACommand:
     def test_several_models_share_a_tree(self):
         settings = settings_of(None, ["mutate", "openai/x"])
         assert (settings.policy.name, [each.name for each in settings.panel]) == ("mutate", ["openai/x"])
+
+    @pytest.mark.parametrize("command", [solve, fix, run], ids=lambda command: command.__name__)
+    def test_each_option_of_a_command_that_is_a_setting_is_passed_on(self, command):
+        parameters = inspect.signature(command).parameters.keys()
+        (call,) = (
+            node
+            for node in ast.walk(ast.parse(inspect.getsource(command)))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "options.settings_of"
+        )
+        assert {keyword.arg for keyword in call.keywords} == parameters & {*_SETTINGS, "model_price"}

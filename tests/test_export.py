@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agent.actions import Edit, Observation, RunTests, View
 from agent.budget import Budget
+from agent.cli.app import app
 from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
+from agent.learning.export import Row
 from agent.learning.export.licences import licence_of
 from agent.learning.export.registry import FORMATS, make
 from agent.learning.export.turns import as_template
@@ -317,6 +320,48 @@ class TestSiblingPairs:
         made.add(0, 0.1, [edit("same")])
         with made.close() as run:
             assert rows(run, "preference") == [{"refused": "siblings did the same"}]
+
+
+class TestPairsOfSeveralRuns:
+    """The model is asked the same in three runs of a task; the answers are worth 1.0, 0.1 and 0.6."""
+
+    @pytest.fixture
+    def runs(self, tmp_path: Path) -> list[Path]:
+        opening = [{"role": "user", "content": "It is broken."}]
+        for name, worth in (("best", 1.0), ("worst", 0.1), ("middling", 0.6)):
+            made = Recorder(tmp_path / name)
+            for _ in range(3 if name == "worst" else 0):
+                made.add(0, 0.1, [edit("elsewhere")])
+            said = answer(name, ("edit", {"path": "a", "old_str": "", "new_str": name}))
+            policy = f"chat/tiny@{name}"
+            made.add(0, worth, [made.asks(0, opening, said, Edit("a", "", name))], policy_id=policy)
+            made.close().close()
+        return [tmp_path / name for name in ("best", "worst", "middling")]
+
+    def exported(self, runs: list[Path], out: Path, *more: str) -> list[Row]:
+        argv = ["export", *map(str, runs), "--format", "preference", "--out", str(out), *more]
+        assert CliRunner().invoke(app, argv, catch_exceptions=False).exit_code == 0
+        file = out / "train.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def test_are_of_the_best_answer_of_a_run_and_the_worst_of_the_others_to_one_prompt(
+        self, runs: list[Path], tmp_path: Path
+    ) -> None:
+        found = self.exported(runs, tmp_path / "rows", "--set", "runs=all")
+        assert [(row["chosen"][0]["content"], row["rejected"][0]["content"], row["other"]) for row in found] == [
+            ("best", "worst", "worst"),
+            ("middling", "worst", "worst"),
+        ]
+        assert [row["prompt"] for row in found] == [[{"role": "user", "content": "It is broken."}]] * 2
+        assert [row["margin"] for row in found] == pytest.approx([0.9, 0.5])
+        assert found[0]["provenance"]["run"] == "best"
+
+    def test_are_not_there_unless_they_are_asked_for_or_the_answers_are_too_near(
+        self, runs: list[Path], tmp_path: Path
+    ) -> None:
+        assert self.exported(runs, tmp_path / "one") == []
+        near = self.exported(runs, tmp_path / "near", "--set", "runs=all", "--set", "gap=0.6")
+        assert [row["chosen"][0]["content"] for row in near] == ["best"]
 
 
 class TestStepValues:

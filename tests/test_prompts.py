@@ -160,7 +160,10 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "export_first_error": [{"issue": "It fails.", "wrong": "Turn 1:", "right": "Turn 1:", "fence": "ways-1"}],
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
-    "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
+    "judge_candidate": [
+        {**CANDIDATE, "details": "", "own_tests": ""},
+        {**CANDIDATE, "details": "Still failing: a", "own_tests": "Your tests: 1 passed."},
+    ],
     "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
     "foresight_ranking": [{"changes": [("A", "+ 1"), ("B", "+ 2")]}],
     "judge_question": [{"archive": ""}, {"archive": "0: value 0.10"}],
@@ -168,6 +171,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "tournament_attempt": [{"letter": "A", "account": "Attempt A: it broke something", "patch": "+ 1"}],
     "verifier": [{"issue": "It is wrong.", "candidate": "+ 1"}],
     "tournament_tests": [{"lines": ["- test_new.py (by A): A passed; B failed"]}],
+    "tournament_criteria": [{"letters": "AB"}],
     "tournament_question": [{"letters": "AB", "speeches": speeches} for speeches in ((), ("I am for A.",))],
     "contrast_question": [
         {"letters": "AB", "kinds": ("tests", "quality"), "signs": signs} for signs in ([], ["- A: m.py:1: it is"])

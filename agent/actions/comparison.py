@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.actions.excerpt import excerpt
-from agent.counting import counted
+from agent.counting import counted, first_of
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import Comparison
 from agent.measure.ids import file_of
@@ -34,9 +34,9 @@ def told(comparison: Comparison, report: SuiteReport) -> str:
     parts += _failures("Newly broken", comparison.newly_broken, report)
     parts += _failures("New and failing", comparison.new_failures, report)
     if comparison.fixed:
-        parts.append(f"Fixed: {_names(comparison.fixed)}")
+        parts.append(f"Fixed: {first_of(comparison.fixed, FIXED_NAMED)}")
     if comparison.unexpected_passes:
-        names = _names(comparison.unexpected_passes)
+        names = first_of(comparison.unexpected_passes, FIXED_NAMED)
         parts.append(f"Passes now although it is marked xfail(strict), which counts as fixed: {names}")
     return "\n".join(parts)
 
@@ -80,7 +80,7 @@ def _failures(title: str, tests: Sequence[str], report: SuiteReport) -> Iterator
         if message := excerpt(report.messages.get(group, "").strip(), MESSAGE_BYTES)[0]:
             yield _indented(message)
     if others := [test for group in list(groups)[SHOWN:] for test in groups[group]]:
-        yield f"{title} too: {_names(others, NAMED)}"
+        yield f"{title} too: {first_of(others, NAMED)}"
 
 
 def _file(report: SuiteReport, test: str) -> str:
@@ -93,11 +93,6 @@ def _named(group: str, tests: Sequence[str], report: SuiteReport) -> str:
     if group != tests[0]:
         return f"{group} cannot be imported, and {counted(len(tests), 'test')} in it"
     return f"{group} (skipped now)" if report.outcomes[group] is Outcome.SKIPPED else group
-
-
-def _names(tests: Sequence[str], most: int = FIXED_NAMED) -> str:
-    more = f" and {len(tests) - most} more" if len(tests) > most else ""
-    return ", ".join(tests[:most]) + more
 
 
 def _indented(text: str) -> str:

@@ -95,7 +95,7 @@ def _done_before(text: str, new: str) -> str:
 
 def _near(text: str, old: str) -> str:
     lines, target = text.split("\n"), old.strip("\n").split("\n")
-    nearest = _nearest([_plain(line) for line in lines], [_plain(line) for line in target])
+    nearest = _nearest([" ".join(line.split()) for line in lines], [" ".join(line.split()) for line in target])
     if nearest is None:
         return "and nothing like it: view the file first"
     begin = max(0, nearest.start - 1)
@@ -129,10 +129,6 @@ def _most_like(lines: Sequence[str], line: str) -> int | None:
     first = sorted(shared, key=lambda n: (-shared[n], n))[:LIKE_LINES]
     close = difflib.get_close_matches(line, [lines[n] for n in first], n=1, cutoff=LIKENESS)
     return lines.index(close[0]) if close else None
-
-
-def _plain(line: str) -> str:
-    return " ".join(line.split())
 
 
 def _with_marks(line: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from agent.cli.file_exchange import exchange
+from agent.counting import first_of
 from agent.errors import RamifyError, UsageError
 from agent.untrusted import one_line
 from sandboxes import GitFailed, SandboxError
@@ -95,20 +95,15 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
     try:
         if changed := outdated(patch, partial(_side, path)):
             merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
+            shown = first_of([*map(one_line, changed)], _SHOWN)
             raise RamifyError(
-                f"{refused}: {_listed(changed)} changed since the run began; commit your changes, and merge the "
-                f"patch: {merge}"
+                f"{refused}: {shown} changed since the run began; commit your changes, and merge the patch: {merge}"
             )
         exchange(path, applied(patch, partial(_side, path), guarded=True))
     except SandboxError as error:
         raise RamifyError(f"{refused}: {error}") from error
     except OSError as error:
         raise RamifyError(f"{refused}: {error.filename} cannot be read or written ({error.strerror})") from error
-
-
-def _listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(map(one_line, paths[:_SHOWN])) + more
 
 
 def _side(root: Path, path: str) -> Side | None:

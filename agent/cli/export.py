@@ -58,7 +58,7 @@ def export(
     ] = 0.9,
     easy_first: Annotated[
         bool,
-        typer.Option("--easy-first", help="Tasks that were solved more often come first; for ramify train --in-order."),
+        typer.Option("--easy-first", help="Tasks solved more often come first; see ramify train sft --in-order."),
     ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write Parquet files.")] = False,
     tokenizer: Annotated[

@@ -12,6 +12,7 @@ import typer
 
 from agent.cli.run_list import LAST, RunDir
 from agent.cli.runs import Node, read_run
+from agent.counting import first_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -71,7 +72,7 @@ def promote(
         commit = make(opened, history, node, branch, place, message)
         files = uncommitted(history, node)
     if files:
-        named = ", ".join(map(one_line, files[:NAMED])) + (f" and {len(files) - NAMED} more" if files[NAMED:] else "")
+        named = first_of([*map(one_line, files)], NAMED)
         sys.stderr.write(f"the branch also holds what was not committed when the run began: {named}\n")
     sys.stdout.write(f"{branch} {commit}\n")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 
 __all__ = ["FinishedRollouts"]
 
 
-class FinishedRollouts:
+class FinishedRollouts(View):
     """A view of the part of a tree that a round has added (`agent.run.run.Run.round_tree`): how many of its rollouts
     are finished.
 
@@ -36,9 +36,6 @@ class FinishedRollouts:
             self._ends.add(node_id)
         else:
             self._ends.discard(node_id)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Nothing: an end has nothing below it."""
 
     def _is_end(self, node_id: NodeId) -> bool:
         tree = self._tree

@@ -14,6 +14,7 @@ from typing import assert_never
 from agent.actions import Debug, Submit
 from agent.actions.excerpt import printable
 from agent.budget import BudgetSpent, Usage
+from agent.counting import first_of
 from agent.engine.components import Components, Scorer
 from agent.engine.merge import fuse
 from agent.engine.review import Review
@@ -339,6 +340,5 @@ class Expansion:
         same = after.state_hash == before.state_hash
         changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
         paths = [change.path for change in changes if not change.path.endswith(".pyc")]
-        more = f" and {len(paths) - FILES_NAMED} more" if len(paths) > FILES_NAMED else ""
-        changed = f"changed {', '.join(paths[:FILES_NAMED])}{more}" if paths else "changed nothing"
+        changed = f"changed {first_of(paths, FILES_NAMED)}" if paths else "changed nothing"
         return one_line(": ".join(filter(None, (changed, after.label))))

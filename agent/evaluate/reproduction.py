@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.actions.excerpt import excerpt
+from agent.counting import first_of
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import error_of, places_of
@@ -56,13 +57,17 @@ class Finding:
     def told(self) -> str:
         """The finding in words, for the author of the tests."""
         if self.shown:
-            return f"Your own test reproduces the issue, and passes with your change: {_named(self.shown)}"
+            return f"Your own test reproduces the issue, and passes with your change: {first_of(self.shown, NOTED)}"
         return f"{self.headline}\n{self.problem}" if self.alone else self.problem
 
     @property
     def headline(self) -> str:
         """The first line in words, without how tests fail."""
-        return f"Your own test shows the issue, and waits for the change: {_named(self.alone)}" if self.alone else ""
+        return (
+            f"Your own test shows the issue, and waits for the change: {first_of(self.alone, NOTED)}"
+            if self.alone
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +159,3 @@ def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
         notes=f"{evaluation.notes}\n{finding.told}".strip(),
         reproduced_by=finding.shown,
     )
-
-
-def _named(tests: tuple[str, ...]) -> str:
-    more = len(tests) - NOTED
-    return ", ".join(tests[:NOTED]) + (f" and {more} more" if more > 0 else "")

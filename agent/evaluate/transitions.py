@@ -27,7 +27,7 @@ class Transition:
     While goal tests fail, usually only they are run."""
 
     @property
-    def surely_mended(self) -> tuple[str, ...]:
+    def surely_fixed(self) -> tuple[str, ...]:
         """Tests that this node fixed, and no node above it."""
         return tuple(test for test in self.fixed if test not in self.since)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.policy import Policy
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 
 __all__ = ["Panel", "Standing"]
 
 
-class Standing:
+class Standing(View):
     """A view of the tree: how many states each policy proposed, and their values, in all and as children of a node."""
 
     def __init__(self, tree: Tree) -> None:
@@ -31,9 +31,6 @@ class Standing:
                 self.count[parent, node.policy_id] += 1
                 self.worth[parent, node.policy_id] += node.value
             self._next += 1
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Do nothing: this view does not depend on subtrees."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from agent.actions import Debug, RunTests
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import Node, NodeId, Tree
+from agent.run.tree.tree import Node, NodeId, Tree, View
 from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.ranking import Ranking, why_first
 
@@ -77,7 +77,7 @@ class AStar:
         return self.rest * (1 - done)
 
 
-class _Open:
+class _Open(View):
     """A view: the open nodes by f."""
 
     def __init__(self, tree: Tree, search: AStar) -> None:
@@ -95,9 +95,6 @@ class _Open:
         self.ranking.put(
             node_id, (terms["g"], terms["h"], terms["fatigue"]) if self._tree.expandable(node_id) else None
         )
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: costs do not depend on the subtree."""
 
     def terms(self, node_id: NodeId) -> dict[str, float]:
         """The terms of f; the score is -f."""

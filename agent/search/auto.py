@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.best_first import TIRED, BestFirst
 from agent.search.graph import Graph
 from agent.search.support.ranking import Ranking, exactly, why_first
@@ -46,7 +46,7 @@ class Auto:
         return Choice(best[0], because="a line of work begins at the best state", reasons=(reason,))
 
 
-class _States:
+class _States(View):
     """A view: the expandable states, the best first, among equals the newest."""
 
     def __init__(self, tree: Tree) -> None:
@@ -58,6 +58,3 @@ class _States:
         tree = self._tree
         score = tree[node_id].value - BEGUN * tree.expansions(node_id)
         self.ranking.put(-node_id, (score,) if tree.expandable(node_id) else None)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: scores do not depend on the subtree."""

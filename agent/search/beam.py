@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.support.frontier import keep
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
@@ -61,7 +61,7 @@ class Beam:
         return None
 
 
-class _Beams:
+class _Beams(View):
     """A view: the beam of each level, and which of its nodes have expansions left."""
 
     def __init__(self, tree: Tree, search: Beam) -> None:
@@ -89,9 +89,6 @@ class _Beams:
         if place in beam:
             begun = self._tree.expansions(node_id)
             self._mark(depth, node_id, left=self._tree.expandable(node_id) and begun < self._search.children)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: a beam does not depend on the subtree."""
 
     def beam(self, depth: int) -> tuple[NodeId, ...]:
         """The nodes of a level that are kept, the best first. No node joins a level once the level is searched."""

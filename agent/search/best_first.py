@@ -11,7 +11,7 @@ from random import Random
 
 from agent.actions import Effect, effect
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import Node, NodeId, Tree
+from agent.run.tree.tree import Node, NodeId, Tree, View
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
 
@@ -64,7 +64,7 @@ class BestFirst:
         return self.fatigue * (1 + depth) * log2(1 + level)
 
 
-class _Frontier:
+class _Frontier(View):
     """A view: the expandable nodes by class and depth. An expansion shifts all scores of its level by the same amount,
     so their order stays and only the best of each level are compared."""
 
@@ -97,9 +97,6 @@ class _Frontier:
         nodes.put(node_id, (self._search.rested(self._tree, node_id),) if is_open else None)
         self._among[number] += len(nodes)
         self._changed.add(depth)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: scores do not depend on the subtree."""
 
     def best(self, number: int) -> list[NodeId]:
         """The best two nodes of a class, or fewer."""

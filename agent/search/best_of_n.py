@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
 
@@ -52,7 +52,7 @@ class BestOfN:
         return Choice(root, independent=True, reasons=(reason,))
 
 
-class _Ends:
+class _Ends(View):
     """A view: the last nodes of the unfinished rollouts that wait for an expansion, oldest first."""
 
     def __init__(self, tree: Tree, depth: int) -> None:
@@ -65,6 +65,3 @@ class _Ends:
         tree = self._tree
         continues = tree.expandable(node_id) and not tree.expansions(node_id) and 0 < tree.depth(node_id) < self._depth
         self.ends.put(node_id, (0.0,) if continues else None)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: the end of a rollout has nothing below it."""

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.support.below import UNIT, RankedChildren, exact, sums
 from agent.search.support.options import require_one_of
 from agent.search.support.ranking import why_first
@@ -109,7 +109,7 @@ class Clade:
         return tree.expansions(node_id) < self.width * log2(1 + tree.visits(node_id))
 
 
-class _Measurements:
+class _Measurements(View):
     """A view: the measurements of states, repeated ones included, per subtree and in the whole tree."""
 
     def __init__(self, tree: Tree) -> None:
@@ -136,16 +136,13 @@ class _Measurements:
         if new:
             self._below.add(node_id, (len(new), sum(exact(evaluation.value) for evaluation in new)))
 
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: sums over subtrees are kept by an aggregate."""
-
     def below(self, node_id: NodeId) -> tuple[int, float]:
         """The number of measurements in the node's subtree, and the sum of their values."""
         count, total = self._below[node_id]
         return self._tree.visits(node_id) + count, self._tree.value_sum(node_id) + total / UNIT
 
 
-class _Clades:
+class _Clades(View):
     """A view: the posterior of each clade, and the children of each node with open nodes below them, sorted by the
     reach of their draws."""
 
@@ -155,9 +152,6 @@ class _Clades:
         self._value = value
         self._siblings = RankedChildren(tree, self._rank)
         self._posteriors: dict[NodeId, _Posterior] = {}
-
-    def changed(self, node_id: NodeId) -> None:
-        """Not needed: a posterior depends on the whole subtree."""
 
     def changed_below(self, node_id: NodeId) -> None:
         """The node is ranked again the next time its parent's children are read."""

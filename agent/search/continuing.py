@@ -7,7 +7,7 @@ from there. So a line is a path of nodes, and a search selects the state at whic
 from __future__ import annotations
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 
 __all__ = ["RETRIES", "OpenLines", "continued", "continues"]
 
@@ -15,7 +15,7 @@ RETRIES = 1
 """How often a failed turn is retried before the line is given up."""
 
 
-class OpenLines:
+class OpenLines(View):
     """A view: the states at which a line of work waits to be continued, and those at which lines have ended."""
 
     def __init__(self, tree: Tree) -> None:
@@ -48,9 +48,6 @@ class OpenLines:
                 states.setdefault(node_id)
             else:
                 states.pop(node_id, None)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: a line waits at its last state."""
 
 
 def continues(tree: Tree, node_id: NodeId) -> bool:

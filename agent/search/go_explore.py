@@ -9,7 +9,7 @@ from math import sqrt
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Facts, Ranking, why_first
 from agent.search.support.signature import ending
@@ -81,7 +81,7 @@ class _Cell:
         return self.open[0][1]
 
 
-class _Archive:
+class _Archive(View):
     """A view: the cells, and a ranking of those with an open state."""
 
     def __init__(self, tree: Tree, search: GoExplore) -> None:
@@ -105,9 +105,6 @@ class _Archive:
         if not self._tree.expandable(node_id):
             del cell.open[bisect_left(cell.open, entry) : bisect_right(cell.open, entry)]
         self.ranking.put(index, self.facts(index) if cell.open else None)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: a cell's score does not depend on subtrees."""
 
     def chosen(self) -> NodeId | None:
         """The state that a model chose to return to; None: it chose none, or one that cannot be expanded or was gone on

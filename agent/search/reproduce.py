@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import REPRODUCTION, Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.auto import Auto
 from agent.search.continuing import OpenLines, continues
 
@@ -40,7 +40,7 @@ class Reproduce:
         return Choice(root, kind=REPRODUCTION, independent=True, reasons=(_reason(tree, root, len(places)),))
 
 
-class _Shown:
+class _Shown(View):
     """A view: the states with a test that shows the issue and nothing else."""
 
     def __init__(self, tree: Tree) -> None:
@@ -51,9 +51,6 @@ class _Shown:
         """Note whether the state is one."""
         if self._tree[node_id].evaluation.shows_the_issue:
             self.states.setdefault(node_id)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: a state is one by itself."""
 
 
 def _promising(tree: Tree) -> NodeId | None:

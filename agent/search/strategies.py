@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.continuing import continues
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
@@ -72,7 +72,7 @@ class Strategies:
         )
 
 
-class _Ready:
+class _Ready(View):
     """A view: the states that may have a child, the best first, and whether a critic accepted one."""
 
     def __init__(self, tree: Tree, search: Strategies) -> None:
@@ -96,9 +96,6 @@ class _Ready:
             del self.ready[at]
         if self._search.may_have_a_child(tree, node_id):
             self.ready.insert(at, place)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: the order does not depend on the subtree."""
 
 
 def _generation(tree: Tree, node_id: NodeId) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from agent.counting import counted
+from agent.counting import counted, first_of
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import INSTALL, error_of, missing_package
@@ -81,9 +81,12 @@ def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
     if best.value <= (answer or run.tree.root).value:
         return ()
     broken = verdict.get("broken", ())
-    names = f"{', '.join(broken[:NAMED])}{f' and {len(broken) - NAMED} more' if len(broken) > NAMED else ''}"
     tests = counted(len(broken), "test")
-    why = f"the full test run broke {tests}: {names}" if broken else verdict.get("why", "").partition("\n")[0]
+    why = (
+        f"the full test run broke {tests}: {first_of(broken, NAMED)}"
+        if broken
+        else verdict.get("why", "").partition("\n")[0]
+    )
     return (f"state {best.id} looked better, but {why or 'its verification refused it'}",)
 
 

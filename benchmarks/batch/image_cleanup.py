@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from agent.files import write_atomically
 from benchmarks.batch.batch import Attempt
+from benchmarks.batch.runner import Observer
 from benchmarks.data.instances import Instance
 from sandboxes import SandboxError
 from sandboxes.docker.image_cleanup import here, remove_with_derived
@@ -33,7 +34,7 @@ NOTE = "images.json"
 log = logging.getLogger(__name__)
 
 
-class Pruner:
+class Pruner(Observer):
     """An observer of a batch that removes images.
 
     `images` has the image of every instance of the batch by instance id, and `left` the environment of every instance
@@ -51,12 +52,6 @@ class Pruner:
         self._before = _noted(client, out / NOTE, sorted(set(images.values())))
         for image in sorted(set(images.values()) - self._needed.keys()):
             self._prune(image)
-
-    def started(self, instance: Instance) -> None:
-        """Nothing to do."""
-
-    def advanced(self, instance: Instance, news: object) -> None:
-        """Nothing to do."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
         """Remove the instance's image if nothing needs it any more. An instance that will be tried again needs it.

@@ -22,6 +22,7 @@ from agent.run.events import Added
 from agent.run.journal import read_events
 from agent.run.paths import state_dir
 from benchmarks.batch.batch import Attempt, Batch, Identity
+from benchmarks.batch.runner import Observer
 from benchmarks.data.instances import Instance
 
 __all__ = ["KEPT_BYTES", "Measured", "Recorder", "measured_file", "outlook", "read_measured"]
@@ -83,7 +84,7 @@ def read_measured(file: Path) -> list[Measured]:
     return list(rows.values())
 
 
-class Recorder:
+class Recorder(Observer):
     """An observer of a batch that records what its instances took, including those that ended in earlier sessions."""
 
     def __init__(self, batch: Batch, instances: Iterable[Instance], file: Path | None = None) -> None:
@@ -94,12 +95,6 @@ class Recorder:
             attempt = batch.attempts.get(instance.id)
             if attempt is not None and instance.id not in recorded:
                 self.ended(instance, attempt)
-
-    def started(self, instance: Instance) -> None:
-        """Nothing to do."""
-
-    def advanced(self, instance: Instance, news: object) -> None:
-        """Nothing to do."""
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
         """Record what a settled instance took. If the file cannot be written, only a warning is logged."""

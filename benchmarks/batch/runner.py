@@ -64,19 +64,19 @@ def in_order(waiting: deque[Instance], ended: Instance | None) -> Instance:
 
 
 class Observer(Protocol):
-    """Follows a batch. Its methods are called from several threads."""
+    """Follows a batch. Its methods are called from several threads; a subclass leaves out what it does not need."""
 
     def started(self, instance: Instance) -> None:
         """An attempt began."""
-        ...
+        return
 
     def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
         """An attempt's run recorded an event, or its worker reported a status."""
-        ...
+        return
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
         """An attempt was recorded; None: it was interrupted and can be resumed."""
-        ...
+        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class StopSignal:
         self.cancel = threading.Event()
         """Running instances stop at their next step."""
 
-    def press(self) -> None:
-        """Escalate: drain, then cancel."""
+    def escalate(self) -> None:
+        """Drain; the second time, cancel."""
         (self.cancel if self.drain.is_set() else self.drain).set()
 
     def stop(self) -> None:
@@ -123,19 +123,19 @@ class StopSignal:
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
     """Yield a stop signal that SIGINT escalates and SIGTERM sets fully. Only in the main thread."""
-    brakes = StopSignal()
+    stopping = StopSignal()
 
     def react(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:
-            brakes.stop()
+            stopping.stop()
         else:
-            brakes.press()
-        if brakes.cancel.is_set():
+            stopping.escalate()
+        if stopping.cancel.is_set():
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     before = {number: signal.signal(number, react) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield brakes
+        yield stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -160,7 +160,7 @@ def run_batch(
     solve: Solve,
     *,
     workers: int,
-    brakes: StopSignal,
+    stopping: StopSignal,
     observer: Observer,
     lacking: Callable[[], str] = str,
     take: Take = in_order,
@@ -178,13 +178,13 @@ def run_batch(
     places: deque[Instance] = deque()
     fault: BaseException | None = None
     exhaustion, halted = _Exhaustion(), ""
-    with ThreadPoolExecutor(workers, thread_name_prefix="instance") as pool, _stopping_on_errors(brakes):
+    with ThreadPoolExecutor(workers, thread_name_prefix="instance") as pool, _stopping_on_errors(stopping):
         while True:
-            while waiting and len(running) < workers and not brakes.drain.is_set():
+            while waiting and len(running) < workers and not stopping.drain.is_set():
                 if halted := halted or lacking():
                     break
                 instance = take(waiting, places.popleft() if places else None)
-                running[pool.submit(_attempt, batch, instance, solve, brakes, observer)] = instance
+                running[pool.submit(_attempt, batch, instance, solve, stopping, observer)] = instance
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -193,19 +193,19 @@ def run_batch(
                 halted = halted or exhaustion.after(future)
                 if attempt is not None and attempt.state == "config":
                     fault = fault or _error_of(future)
-                    brakes.stop()
+                    stopping.stop()
     if fault is not None:
         raise fault
     return halted
 
 
 @contextmanager
-def _stopping_on_errors(brakes: StopSignal) -> Iterator[None]:
+def _stopping_on_errors(stopping: StopSignal) -> Iterator[None]:
     """Stop running instances if the block raises: the thread pool around it waits for them."""
     try:
         yield
     except BaseException:
-        brakes.stop()
+        stopping.stop()
         raise
 
 
@@ -219,10 +219,10 @@ def _recorded(batch: Batch, instance: Instance, future: Future[Result], observer
     return attempt
 
 
-def _attempt(batch: Batch, instance: Instance, solve: Solve, brakes: StopSignal, observer: Observer) -> Result:
+def _attempt(batch: Batch, instance: Instance, solve: Solve, stopping: StopSignal, observer: Observer) -> Result:
     observer.started(instance)
     run_dir = batch.run_dir(instance)
-    return solve(instance, run_dir, brakes.cancel, lambda news: observer.advanced(instance, news))
+    return solve(instance, run_dir, stopping.cancel, lambda news: observer.advanced(instance, news))
 
 
 def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:

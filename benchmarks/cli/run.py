@@ -264,12 +264,12 @@ def _solve(
     from benchmarks.batch.runner import Observers, run_batch, stop_on_signals
 
     shown = BatchProgress(len(todo), batch.identity.mode)
-    with ready as offer, stop_on_signals() as brakes, shown as progress:
+    with ready as offer, stop_on_signals() as stopping, shown as progress:
         halted = run_batch(
-            batch, todo, offer.solve, workers=workers or offer.room, brakes=brakes,
+            batch, todo, offer.solve, workers=workers or offer.room, stopping=stopping,
             observer=Observers((progress, *observers)), lacking=shortage, take=offer.take,
         )  # fmt: skip
-    return halted, brakes.drain.is_set()
+    return halted, stopping.drain.is_set()
 
 
 @contextmanager

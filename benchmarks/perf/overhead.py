@@ -148,7 +148,9 @@ def measured(source: Source, solve: Solve, out: Path, workers: int = 1) -> Costs
             redirect_stderr(nowhere),
             BatchProgress(len(instances), "hidden") as shown,
         ):
-            run_batch(batch, instances, solve, workers=workers, brakes=StopSignal(), observer=Observers((shown, costs)))
+            run_batch(
+                batch, instances, solve, workers=workers, stopping=StopSignal(), observer=Observers((shown, costs))
+            )
     finally:
         batch.close()
     return costs

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from agent.counting import counted
+from agent.counting import counted, first_of
 from agent.errors import JournalError, UsageError
 from agent.evaluate.goal_tests import resolve_goals
 from agent.measure import SuiteReport
@@ -33,7 +33,7 @@ def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
 
 def goal_line(goals: tuple[str, ...]) -> str:
     """Which tests have to pass."""
-    return f"goal     {counted(len(goals), 'test has', 'tests have')} to pass: {_listed(goals)}"
+    return f"goal     {counted(len(goals), 'test has', 'tests have')} to pass: {first_of(goals, NAMED)}"
 
 
 def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
@@ -43,13 +43,8 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
     wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
     if wanted:
         modules = [f"{module} ({counted(count, 'failure')})" for module, count in wanted.most_common()]
-        yield f"missing  modules that the tests import: {_listed(modules)}"
+        yield f"missing  modules that the tests import: {first_of(modules, NAMED)}"
         yield f"         {INSTALL}"
     lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in goals]
     if goals and lacking:
         yield f"         {counted(len(lacking), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

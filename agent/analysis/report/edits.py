@@ -29,7 +29,7 @@ def _lines(action: Action) -> Iterator[str]:
             for replacement in action.replacements:
                 old, new = replacement.old.splitlines(), replacement.new.splitlines()
                 diff = list(unified_diff(old, new, lineterm="", n=3))[2:]
-                yield from (_hunk(line, action.line) if line.startswith("@@") else line for line in diff)
+                yield from (_hunk(action.line) if line.startswith("@@") else line for line in diff)
         case Write():
             yield from (f"+++ b/{action.path}", "@@ the whole file @@")
             yield from (f"+{line}" for line in action.content.splitlines())
@@ -37,6 +37,6 @@ def _lines(action: Action) -> Iterator[str]:
             return
 
 
-def _hunk(header: str, line: int | None) -> str:
+def _hunk(line: int | None) -> str:
     """A header for a part of an edit, which knows at most the line where it begins."""
     return "@@" if line is None else f"@@ from line {line} on @@"

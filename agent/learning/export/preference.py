@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
 from agent.learning.export import Row, refused
 from agent.learning.export.hygiene import TAMPERED, flagged
+from agent.learning.export.prefixes import Answer, Prefixes
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.turns import Turn, Turns, shared
 from agent.models import Message
@@ -49,17 +50,33 @@ class Preference:
     had tried; the prompt of the pair is the common part, which neither answered as it is (`exact` is false)."""
     most: int = 16
     """The most pairs of a tree, at least 1."""
+    runs: Literal["one", "all"] = "one"
+    """`all`: also the answers of two runs of a task to the same prompt, of each prompt the best of a run and the worst
+    of the others, if their values differ by more than `gap`. `other` in such a row is the run of the rejected one."""
+    _prefixes: Prefixes = field(default_factory=Prefixes, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not (0 <= self.gap <= 1 and 0 <= self.mix <= 1):
             raise ValueError(f"gap={self.gap}, mix={self.mix}: give numbers from 0 to 1")
         if self.pairs not in ("gap", "success") or self.told not in ("same", "any"):
             raise ValueError(f"pairs={self.pairs!r}, told={self.told!r}: give gap or success, and same or any")
+        if self.runs not in ("one", "all"):
+            raise ValueError(f"runs={self.runs!r}: give one or all")
         if self.most < 1:
             raise ValueError(f"most={self.most}: give at least 1")
 
+    def look(self, run: Run) -> None:
+        """Take in the answers of a run, for pairs with those of other runs."""
+        if self.runs == "all":
+            self._prefixes.take_in(run)
+
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
+        yield from self._of_one_tree(run)
+        for better, worse in sorted(self._prefixes.beaten(run, self.gap), key=_margin)[: self.most]:
+            yield _row_of_two_runs(run, better, worse)
+
+    def _of_one_tree(self, run: Run) -> Iterator[Row]:
         turns, rows = Turns(run), list[tuple[tuple[NodeId, NodeId], Row]]()
         pairs = sorted(self._pairs(run), key=lambda pair: pair[0][1] - pair[0][0])
         if not pairs:
@@ -90,6 +107,28 @@ class Preference:
     def _score(self, node: Node, q: float) -> float:
         critics = [node.evaluation.parts[name] for name in CRITICS if name in node.evaluation.parts]
         return self.mix * q + (1 - self.mix) * (fmean(critics) if critics else q)
+
+
+def _margin(pair: tuple[Answer, Answer]) -> float:
+    """Minus the difference of the scores, so that the largest comes first."""
+    return pair[1].score - pair[0].score
+
+
+def _row_of_two_runs(run: Run, better: Answer, worse: Answer) -> Row:
+    node = run.tree[better.turn.node]
+    others = [above.id for above in run.tree.path(node.id)]
+    answers = better.turn, replace(worse.turn, node=node.id)
+    return {
+        "prompt": list(better.turn.prompt),
+        "chosen": [better.turn.answer],
+        "rejected": [worse.turn.answer],
+        "tools": list(better.turn.tools),
+        "margin": better.score - worse.score,
+        "scores": [better.score, worse.score],
+        "visits": [run.tree.visits(node.id), 1],
+        "other": worse.run,
+        "provenance": provenance(run, node.id, answers, others=others),
+    }
 
 
 _Parted = tuple[Sequence[Message], Turn, Turn]

@@ -134,12 +134,11 @@ def _places(source: Source, lines: Mapping[int, float], words: Collection[str]) 
         if isinstance(node, cst.FunctionDef):
             around = max((lines.get(n, 0.0) for n in range(*_lines(source, node))), default=0.0)
             around *= NAMED_IN_ISSUE if node.name.value in words else 1.0
-        own = [node, *_own_nodes(source, node)]
-        suspicion = _suspicion_of(source, node, own, lines, around, hot)
+        suspicion = _suspicion_of(source, node, lines, around, hot)
         if isinstance(node, cst.FunctionDef) and node.name.value in words:
             lines = {**lines, **{n: lines[n] * NAMED_IN_ISSUE for n in range(*_lines(source, node)) if n in lines}}
         if suspicion > 0 and not isinstance(node, cst.Module):
-            yield _Place(source, scope, tuple(own), suspicion)
+            yield _Place(source, scope, (node, *_own_nodes(source, node)), suspicion)
         inner = scope_of.get(node, scope)
         todo += [(child, inner, around) for child in reversed(list(_inner_statements(source, node)))]
 
@@ -152,7 +151,6 @@ def _lines(source: Source, node: cst.CSTNode) -> tuple[int, int]:
 def _suspicion_of(
     source: Source,
     node: cst.CSTNode,
-    own: Sequence[cst.CSTNode],
     lines: Mapping[int, float],
     around: float,
     hot: Mapping[str, float],

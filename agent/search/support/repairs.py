@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import insort
 
 from agent.measure.regressions import regressions
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 
 __all__ = ["Repairs", "Tests"]
 
 Tests = frozenset[str]
 
 
-class Repairs:
+class Repairs(View):
     """A view (`agent.run.tree.tree.View`): which state repairs which tests. A state repairs a test that fails in the
     base state, is not flaky, and passes in the state. A state that breaks another test, or was pruned, repairs
     nothing."""
@@ -35,9 +35,6 @@ class Repairs:
             self._tests[node_id] = frozenset()
             self._alike[tests].remove(self._rank(node_id))
             self._compare()
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Not needed: repairs do not depend on the subtree."""
 
     def nodes(self, tests: Tests) -> list[NodeId]:
         """The states that repair exactly these tests, the most valuable first, among equals the older."""

@@ -55,8 +55,8 @@ def contradictions(account: Account, journal: Summary, record: Record) -> tuple[
         found.append(f"it says {account.outcome}; by the tests it is {journal.outcome}")
     found += _of_files(account, journal, witness)
     found += _of_tests(account, record, witness)
-    ran = [_spaced(command) for command in commands(record.action_records)]
-    unrun = [command for command in account.commands if not _among(_spaced(command), ran)]
+    ran = [" ".join(command.split()) for command in commands(record.action_records)]
+    unrun = [command for command in account.commands if not _among(" ".join(command.split()), ran)]
     found += [f"it says that `{command}` was run; it was not" for command in unrun]
     found += _of_words(account.words, witness)
     return tuple(dict.fromkeys(lines(found)))
@@ -95,10 +95,6 @@ def _of_words(sentences: Sequence[str], witness: Witness) -> Iterator[str]:
         )
         unseen = (path for path in _FILE.findall(text) if not witness.knows(path))
         yield from (f"it names {path}; nothing in the record shows such a file" for path in unseen)
-
-
-def _spaced(command: str) -> str:
-    return " ".join(command.split())
 
 
 def _among(claimed: str, ran: Sequence[str]) -> bool:

@@ -34,8 +34,8 @@ def insights(record: Record) -> tuple[str, ...]:
         what = _what(transition.node, record)
         if not what:
             continue
-        if transition.surely_mended:
-            found[f"{what} makes {listed(transition.surely_mended)} pass"] = None
+        if transition.surely_fixed:
+            found[f"{what} makes {listed(transition.surely_fixed)} pass"] = None
         if transition.surely_broken:
             found[f"{what} breaks {listed(transition.surely_broken)}"] = None
         if tests := transition.node.evaluation.reproduced_by:
@@ -68,7 +68,7 @@ def _sentence(transition: Transition) -> str:
     name = named(transition.node)
     if not transition.node.report.valid:
         return f"{name}: the tests did not run"
-    changes = [f"fixes {listed(transition.surely_mended)}"] if transition.surely_mended else []
+    changes = [f"fixes {listed(transition.surely_fixed)}"] if transition.surely_fixed else []
     changes += [f"breaks {listed(transition.surely_broken)}"] if transition.surely_broken else []
     if own := transition.node.evaluation.reproduced_by:
         changes.append(f"passes its own tests, which fail on the unchanged code: {listed(own)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.counting import first_of
 from agent.run.tree.node import Node
 
 __all__ = ["command", "listed", "named"]
@@ -15,8 +16,7 @@ LISTED = 5
 
 def listed(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    more = len(names) - LISTED
-    return ", ".join(names[:LISTED]) + (f" and {more} more" if more > 0 else "")
+    return first_of(names, LISTED)
 
 
 def named(node: Node) -> str:

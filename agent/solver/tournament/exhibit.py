@@ -7,7 +7,8 @@ Law: as `agent.evaluate.value.exhibit`. The candidates of a group share one size
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 
 from agent.actions.excerpt import printable
@@ -23,10 +24,11 @@ from agent.run.rollouts import Candidate
 from agent.task import Task
 from agent.untrusted import visible
 
-__all__ = ["group_messages", "letters", "read_ballot"]
+__all__ = ["group_messages", "letters", "read_ballot", "read_criteria"]
 
 TIE = "tie"
 """The answer of a judge who finds none better than the others."""
+MOST_WEIGHT = 5
 TESTS = 20
 """Test files that a judge is told of."""
 PATCHES_BYTES = 60_000
@@ -112,11 +114,46 @@ def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
     Raises:
         agent.models.conversing.Unreadable: the answer contains no valid vote.
     """
-    reply, names = last_object(text, "winner"), letters(group)
-    winner, reason = reply["winner"], reply.get("reason")
-    if winner != TIE and (not isinstance(winner, str) or len(winner) != 1 or winner not in names):
-        raise Unreadable(f"`winner` is {str(winner)[:40]!r}: give one of {', '.join(names)}, or {TIE}")
+    reply = last_object(text, "winner")
+    winner, reason = _winner(group, reply), reply.get("reason")
     if not isinstance(reason, str) or not reason.strip():
         raise Unreadable("`reason` is missing: say in words what decided")
+    return _ballot(group, winner, reason)
+
+
+def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
+    """The vote that follows from an answer by criteria: the attempt with the greatest sum of weights wins, and several
+    with it are a tie.
+
+    Raises:
+        agent.models.conversing.Unreadable: the answer contains no valid criteria.
+    """
+    criteria = last_object(text, "criteria")["criteria"]
+    if not isinstance(criteria, list) or not criteria or not all(isinstance(each, dict) for each in criteria):
+        raise Unreadable("`criteria` has to be a list of at least one object")
+    sums, told = Counter[str](), list[str]()
+    for each in criteria:
+        winner, weight, name = _winner(group, each), each.get("weight"), each.get("criterion")
+        if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
+            raise Unreadable(f"`weight` has to be a whole number from 1 to {MOST_WEIGHT}")
+        if not isinstance(name, str) or not name.strip():
+            raise Unreadable("`criterion` is missing: say in a few words what is compared")
+        sums.update({winner: weight} if winner != TIE else {})
+        told.append(f"{name.strip()} ({weight}): {winner}")
+    best = [letter for letter, weight in sums.items() if weight == max(sums.values())]
+    return _ballot(group, best[0] if len(best) == 1 else TIE, "; ".join(told))
+
+
+def _winner(group: Sequence[Candidate], reply: Mapping[str, object]) -> str:
+    """The letter that an answer names, or TIE."""
+    winner, names = reply.get("winner"), letters(group)
+    if winner != TIE and (not isinstance(winner, str) or len(winner) != 1 or winner not in names):
+        raise Unreadable(f"`winner` is {str(winner)[:40]!r}: give one of {', '.join(names)}, or {TIE}")
+    return str(winner)
+
+
+def _ballot(group: Sequence[Candidate], winner: str, reason: str) -> Ballot:
     nodes = tuple(candidate.node for candidate in group)
-    return Ballot(nodes, None if winner == TIE else nodes[names.index(winner)], line(reason), tie=winner == TIE)
+    return Ballot(
+        nodes, None if winner == TIE else nodes[letters(group).index(winner)], line(reason), tie=winner == TIE
+    )

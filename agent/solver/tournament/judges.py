@@ -16,7 +16,7 @@ from agent.run.ballots import Ballot, Judge
 from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
 from agent.settings import TournamentSettings
-from agent.solver.tournament.exhibit import group_messages, letters, read_ballot
+from agent.solver.tournament.exhibit import group_messages, letters, read_ballot, read_criteria
 from agent.task import Task
 
 __all__ = ["JUDGES", "ModelJudge", "judge_of"]
@@ -31,16 +31,21 @@ class ModelJudge:
     SWE-Search picks the final answer by a debate of several agents (arXiv 2410.20285). One advocate per candidate is
     our own choice: it makes the speeches differ at any temperature. A vote after a debate takes one question for each
     candidate more, so that fewer votes can be afforded.
+
+    With `criteria`, the model draws criteria from the differences of the candidates and judges by each; who wins in all
+    is worked out here, by the sums of their weights, as in the Open Rubric System.
     """
 
     model: Model
     ask: Ask = directly
     debate: bool = False
+    criteria: bool = False
 
     @property
     def name(self) -> str:
-        """The name of the model, marked where it debates."""
-        return f"{self.model.name} (debate)" if self.debate else self.model.name
+        """The name of the model, marked where it debates or judges by criteria."""
+        how = " (debate)" if self.debate else " (criteria)" if self.criteria else ""
+        return self.model.name + how
 
     def requests(self, size: int) -> int:
         """One; with `debate`, one for each candidate more."""
@@ -51,6 +56,8 @@ class ModelJudge:
         model."""
         names, ask = letters(group), partial(self._answer, partial(group_messages, task, group, matrix), vote)
         try:
+            if self.criteria:
+                return ask(render("tournament_criteria", letters=names), partial(read_criteria, group))
             speeches = [_speech(ask, letter) for letter in names] if self.debate else []
             question = render("tournament_question", letters=names, speeches=speeches)
             return ask(question, partial(read_ballot, group))
@@ -67,7 +74,11 @@ def _speech(ask: Callable[[str, Callable[[str], str]], str], letter: str) -> str
     return speech(letter, ask(render("tournament_speech", letter=letter, speeches=()), words))
 
 
-JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {"debate": partial(ModelJudge, debate=True), "vote": ModelJudge}
+JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {
+    "criteria": partial(ModelJudge, criteria=True),
+    "debate": partial(ModelJudge, debate=True),
+    "vote": ModelJudge,
+}
 """Judges by their names in the setting `tournament.judge`."""
 
 
@@ -78,12 +89,12 @@ def judge_of(
     among the policies, if there is one.
 
     Raises:
-        ConfigError: a debate needs a model, and there is none.
+        ConfigError: a debate or criteria need a model, and there is none.
     """
     name = settings.model or proposing
-    if name is None and settings.judge == "debate":
+    if name is None and settings.judge in ("criteria", "debate"):
         raise ConfigError(
-            "tournament.judge=debate needs a model, and policy `mutate` has none: set one with "
+            f"tournament.judge={settings.judge} needs a model, and policy `mutate` has none: set one with "
             "-c tournament.model=PROVIDER/NAME, or use tournament.judge=none"
         )
     return None if name is None or settings.judge == "none" else partial(JUDGES[settings.judge], models(name))
