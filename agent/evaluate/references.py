@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from agent.evaluate.guard import text_of
 from agent.parsing import python
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
@@ -64,8 +65,8 @@ def tracked(provider: Provider, base: Snapshot, state: Snapshot) -> Tracked:
 
 def _gone(change: Change, before: Sandbox, after: Sandbox) -> frozenset[str]:
     """The names that a source defines no more; none while it cannot be parsed."""
-    old = python(_text(before, change.path)) if change.kind != "added" else None
-    new = python(_text(after, change.path)) if change.kind != "removed" else ast.Module([], [])
+    old = python(text_of(before, change.path)) if change.kind != "added" else None
+    new = python(text_of(after, change.path)) if change.kind != "removed" else ast.Module([], [])
     return _defined(old) - _defined(new) - UBIQUITOUS if old is not None and new is not None else frozenset()
 
 
@@ -91,14 +92,7 @@ def _using(box: Sandbox, words: Sequence[str]) -> dict[str, str]:
         ["grep", "-rlwE", "--include=*.py", "--exclude-dir=.git", "--", pattern, "."], timeout_s=LOOK_S
     ).stdout
     paths = sorted(line.removeprefix("./") for line in found.decode(errors="surrogateescape").splitlines())
-    return {path: _text(box, path) for path in paths[:FILES]}
-
-
-def _text(box: Sandbox, path: str) -> str:
-    try:
-        return box.read(path).decode(errors="replace")
-    except OSError:
-        return ""
+    return {path: text_of(box, path) for path in paths[:FILES]}
 
 
 def _sites(path: str, tree: ast.Module, gone: Gone, removed: frozenset[str], known: frozenset[str]) -> Iterator[Site]:
