@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.run.run import Run
 from benchmarks.flywheel import chat, chat_world
 from benchmarks.flywheel.chat_world import MEANINGS, Case
 from benchmarks.self_training import scores
 from benchmarks.self_training.playing import flags_of, play
 from benchmarks.self_training.scores import Played
-from tests.exporting import rows
 from tests.scripted_server import MODEL, Reply, ScriptedServer, says
 
 QUICK = ("sandbox.kind=namespace", "sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'}")
@@ -82,31 +80,30 @@ class TestASearchInTheWorld:
         (case,) = chat_world.cases("held-out", 1, 0)
         tasks = chat_world.write_tasks(tmp_path / "tasks", [case])
         with ScriptedServer(Follows(case, MEANINGS[case.word])) as server:
-            batch = play(
-                tasks, tmp_path / "out", flags_of("chat", tmp_path, MODEL, server.url), demonstration(tmp_path)._line
-            )
+            once = demonstration(tmp_path)._search.once
+            batch = play(tasks, tmp_path / "out", flags_of("chat", tmp_path, MODEL, server.url), once)
         asked = [each["messages"] for each in server.requests if len(each["messages"]) == 6]
         shown = chat_world.demonstration(case, Random(0))
         assert [*map(bare, asked[0])] == [*map(bare, shown[:-1])]
         assert scores.read(batch) == {case.name: Played(True, 1)}
 
-    def test_branches_at_each_answer_and_leaves_its_solved_way_and_all_single_lines(
+    def test_leaves_its_right_ways_to_one_arm_and_all_lines_to_the_control(
         self, namespaces: Path, tmp_path: Path
     ) -> None:
         (case,) = chat_world.cases("held-out", 1, 0)
+        wrong, right = wrong_operator(case), MEANINGS[case.word]
         tasks = chat_world.write_tasks(tmp_path / "tasks", [case])
-        made = demonstration(tmp_path)
-        with ScriptedServer(Follows(case, wrong_operator(case), MEANINGS[case.word], wrong_operator(case))) as server:
-            flags = flags_of("chat", tmp_path, MODEL, server.url)
-            searched = play(tasks, tmp_path / "trees", flags, made._tree)
-            sampled = play(tasks, tmp_path / "lines", flags, made._line)
-        with Run.read(searched / case.name) as run:
-            assert max(len(run.tree.path(node.id)) for node in run.tree) == 4
-            (way,) = [row for row in rows(run, "sft-masked") if "refused" not in row]
-        assert case.wrong.line(MEANINGS[case.word]) in json.dumps(way["messages"])
-        (line,) = (made._rows("sampled", sampled, tmp_path / "rows") / "train.jsonl").read_text().splitlines()
-        assert case.wrong.line(wrong_operator(case)) in line
-        assert json.loads(line).keys() == {"messages", "tools"}
+        made = demonstration(tmp_path, "workers=1")
+        with ScriptedServer(Follows(case, wrong, right, wrong, right)) as server:
+            batch = play(tasks, tmp_path / "out", flags_of("chat", tmp_path, MODEL, server.url), made._search)
+        assert chat._first_lines(batch) == {case.name: Played(False, 1)}
+        assert scores.read(batch)[case.name].solved
+        searched, sampled = (
+            (made._rows(arm, batch, tmp_path / arm) / "train.jsonl").read_text().splitlines() for arm in chat.ARMS
+        )
+        assert [case.wrong.line(right) in row for row in searched] == [True]
+        assert sorted(case.wrong.line(wrong) in row for row in sampled) == [False, True]
+        assert json.loads(sampled[0]).keys() == {"messages", "tools"}
 
 
 def test_the_table_compares_with_the_first_and_with_the_control() -> None:
@@ -116,14 +113,14 @@ def test_the_table_compares_with_the_first_and_with_the_control() -> None:
     told = chat.table(
         {
             "single line, tasks of round 1": played("round-1", 10),
-            "tree search, tasks of round 1": played("round-1", 30),
+            "search, tasks of round 1": played("round-1", 30),
             "single line, held out": played("held-out", 12),
             "after round 1, searched": played("held-out", 20),
             "after round 1, sampled": played("held-out", 10),
         }
     ).splitlines()
     assert told[2].startswith("| single line, tasks of round 1 | 40 | 0.25 [")
-    assert told[3].startswith("| tree search, tasks of round 1 | 40 | 0.75 [")
+    assert told[3].startswith("| search, tasks of round 1 | 40 | 0.75 [")
     assert "| 0.50 [" in told[3]
     assert told[4].endswith("] |  |  |")
     assert "| 0.20 [" in told[5]

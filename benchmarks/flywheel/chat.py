@@ -3,8 +3,8 @@
     python -m benchmarks.flywheel.chat --out DIR --train-python PYTHON --serve-python PYTHON --cpu
 
 A model learns from a teacher how to find, read and edit a function (`chat_world`), but not what is right. It then
-learns from its own searches, round by round: `searched` from the solved ways of tree searches, and the control
-`sampled`, by the same number of steps, from its single lines on the same tasks, right or wrong. The single line of each
+learns from its own searches, round by round: `searched` from the ways that solved their task, and the control
+`sampled`, by the same number of steps, from all lines of such searches, right or wrong. The single line of each
 version is played on functions that none has seen. Each step leaves its result in a folder, so that an interrupted run
 can be resumed."""
 
@@ -15,13 +15,14 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from agent.errors import UsageError
 from agent.learning import serving, training
 from agent.learning.export.dataset import runs_in
+from agent.run.run import Run
 from benchmarks.flywheel import chat_model, chat_world
 from benchmarks.flywheel.sharing import agreed, ended
 from benchmarks.self_training import scores
@@ -29,7 +30,7 @@ from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, flags_of, play
 from benchmarks.self_training.scores import Played
 
-WORLD = ("demonstrations", "tasks", "held_out", "base_steps", "steps", "states", "seed")
+WORLD = ("demonstrations", "tasks", "held_out", "base_steps", "steps", "rollouts", "seed")
 """The options that determine what the folder holds."""
 ARMS = ("searched", "sampled")
 MAX_LENGTH = 768
@@ -67,42 +68,37 @@ class _Demonstration:
         return self._trained(out / "demonstrations", wanted, out / "base")
 
     def results(self) -> dict[str, Mapping[str, Played]]:
-        """What each version solved in a single line of the held-out tasks, and the first one, in a line and in a tree
-        search, of those of round 1."""
+        """What each version solved of the held-out tasks in a single line, and what the first one solved of those of
+        round 1, in a line and in a search."""
         base = self.base()
         with self._served(base, "base") as flags:
-            first = self._held_out("base/lines", flags, self._line)
-            collected = {arm: self._collected(arm, 1, flags) for arm in ARMS}
+            first = self._held_out("base/lines", flags)
+            batch = self._batch("round-1", "base/runs", flags, self._search)
         results: dict[str, Mapping[str, Played]] = {
-            "single line, tasks of round 1": scores.read(collected["sampled"]),
-            "tree search, tasks of round 1": scores.read(collected["searched"]),
+            "single line, tasks of round 1": _first_lines(batch),
+            "search, tasks of round 1": scores.read(batch),
             "single line, held out": first,
         }
-        for arm, batch in collected.items():
+        for arm in ARMS:
             results |= self._rounds(arm, base, batch)
         return results
 
     def _rounds(self, arm: str, model: Path, batch: Path) -> dict[str, Mapping[str, Played]]:
-        """The single line after each round of an arm, whose first batch was played with `model`."""
+        """The single line after each round of an arm; `batch` was played with `model`."""
         results: dict[str, Mapping[str, Played]] = {}
         for number in range(1, self.args.rounds + 1):
-            place = self.args.out / f"{arm}-{number}"
-            model = self._trained(
-                self._rows(arm, batch, place / "rows"), self._wanted(model, self.args.steps), place / "training"
-            )
-            with self._served(model, place.name) as flags:
-                results[f"after round {number}, {arm}"] = self._held_out(f"{place.name}/lines", flags, self._line)
+            name = f"{arm}-{number}"
+            place = self.args.out / name
+            rows = self._rows(arm, batch, place / "rows")
+            model = self._trained(rows, self._wanted(model, self.args.steps), place / "training")
+            with self._served(model, name) as flags:
+                results[f"after round {number}, {arm}"] = self._held_out(f"{name}/lines", flags)
                 if number < self.args.rounds:
-                    batch = self._collected(arm, number + 1, flags)
+                    batch = self._batch(f"round-{number + 1}", f"{name}/runs", flags, self._search)
         return results
 
-    def _collected(self, arm: str, number: int, flags: list[str]) -> Path:
-        """The searches or single lines of a round, on tasks that are those of both arms."""
-        conditions = self._tree if arm == "searched" else self._line
-        return self._batch(f"round-{number}", f"{arm}-{number}/runs", flags, conditions)
-
     def _rows(self, arm: str, batch: Path, out: Path) -> Path:
-        """The solved ways of searches, or all lines, as rows.
+        """The solved ways of the searches, or all their lines, as rows.
 
         Raises:
             UsageError: there are none.
@@ -136,8 +132,8 @@ class _Demonstration:
         with serving.running(server, str(self.args.serve_python), log=self.args.out / f"{name}.log"):
             yield flags_of("chat", model, server.served, f"{server.root}/v1")
 
-    def _held_out(self, name: str, flags: list[str], conditions: Conditions) -> dict[str, Played]:
-        return scores.read(self._batch("held-out", name, flags, conditions))
+    def _held_out(self, name: str, flags: list[str]) -> dict[str, Played]:
+        return scores.read(self._batch("held-out", name, flags, self._search.once))
 
     def _batch(self, part: str, name: str, flags: list[str], conditions: Conditions) -> Path:
         out: Path = self.args.out
@@ -148,21 +144,26 @@ class _Demonstration:
         return play(tasks, out / name, flags, conditions)
 
     @property
-    def _line(self) -> Conditions:
-        """One line of work."""
+    def _search(self) -> Conditions:
+        """A search of several lines of work."""
         chat_world.write_prompts(self.args.out / "prompts")
         settings = (
             f"prompts={self.args.out / 'prompts'}", "policy.max_turns=3", "model.body.max_tokens=160",
             "model.temperature=1.0", "measure.baseline_runs=1", *self.args.config,
         )  # fmt: skip
-        return Conditions(6, workers=self.args.workers, settings=settings, rollouts=1)
+        return Conditions(
+            self.args.rollouts + 2, workers=self.args.workers, settings=settings, rollouts=self.args.rollouts
+        )
 
-    @property
-    def _tree(self) -> Conditions:
-        """A tree search in which each answer is a state that others can follow."""
-        line = self._line
-        settings = (*line.settings, "policy.max_turns_per_node=1")
-        return replace(line, max_tried=self.args.states, settings=settings, search="mcts")
+
+def _first_lines(batch: Path) -> dict[str, Played]:
+    """What the first line of each search solved."""
+    found: dict[str, Played] = {}
+    for path in runs_in([batch]):
+        with Run.read(path) as run:
+            if rollouts := run.rollouts():
+                found[path.name] = Played(run.solved(rollouts[0].leaf), 1)
+    return found
 
 
 def table(results: Mapping[str, Mapping[str, Played]]) -> str:
@@ -199,7 +200,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--held-out", type=int, default=120, help="tasks that nothing is learned from")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=100, help="training steps of a round, of 8 rows")
-    parser.add_argument("--states", type=int, default=24, help="the most states of a tree search")
+    parser.add_argument("--rollouts", type=int, default=4, help="lines of a search")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--cpu", action="store_true")

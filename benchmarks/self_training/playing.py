@@ -42,25 +42,19 @@ class Conditions:
     """Further settings for all searches, as `KEY=VALUE`."""
     rollouts: int = 0
     """The rollouts of a chat policy on each task; 0: the policy is `edit`."""
-    search: str = ""
-    """The search of a chat policy; empty: its rollouts are independent lines of work."""
 
     @property
     def once(self) -> Conditions:
         """The conditions for comparing policies: a chat policy has one rollout."""
-        return replace(self, rollouts=min(1, self.rollouts), search="")
+        return replace(self, rollouts=min(1, self.rollouts))
 
     @property
     def arguments(self) -> list[str]:
         """What they are for `ramify bench run`."""
         kind = ["--model", "edit", "--search", "best_first", "-c", f"policy.width={self.width}"]
         if self.rollouts:
-            kind = (
-                ["--search", self.search]
-                if self.search
-                else ["--search", "best_of_n", "-c", f"search.n={self.rollouts}"]
-            )
-            kind += ["--rollouts", str(self.rollouts), "-c", "model.body.logprobs=true"]
+            kind = ["--search", "best_of_n", "-c", f"search.n={self.rollouts}", "-c", "model.body.logprobs=true"]
+            kind += ["--rollouts", str(self.rollouts)]
         return [*kind, "--workers", str(self.workers), "--max-nodes", str(self.max_tried + 1)]
 
 
