@@ -14,6 +14,7 @@ from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.registry import SEARCHES
+from agent.search.strategies import Strategies
 from agent.solver.solve import solve
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
 from tests.tiers import slow_but
@@ -29,6 +30,7 @@ FILES = {
 }
 """Two bugs, a goal test for each."""
 SUBMIT = ("submit", {})
+STRATEGY = "Both functions are wrong."
 
 
 def edit(old: str, new: str) -> tuple[str, dict[str, Any]]:
@@ -45,7 +47,7 @@ class Developer:
         self.broken = False
 
     def __call__(self, messages: Any) -> Any:
-        said = [message for message in messages if message["role"] == "assistant"]
+        said = [message for message in messages if message["role"] == "assistant" and message["content"] != STRATEGY]
         last = str(messages[-1]["content"])
         if "The next `submit` ends the work." in last:
             return answer("That is all.", SUBMIT)
@@ -78,3 +80,24 @@ def test_a_line_that_fails_is_followed_by_one_from_its_best_state(name, provider
     assert conversation[2]["content"] == "First the mean."
     assert FIX.strip() in str(conversation[3]["content"])
     assert "Tests show that the following was tried from this state" in str(conversation[-1]["content"])
+
+
+def test_strategies_repair_a_solution_from_its_best_state(provider, tmp_path):
+    developer = Developer()
+
+    def model(messages):
+        asked = "propose one strategy" in str(messages[-1]["content"])
+        return answer(STRATEGY) if asked else developer(messages)
+
+    repo = commit(tmp_path / "repo", FILES)
+    with Run.open(tmp_path / "run") as run:
+        policy, limits = ChatPolicy(ScriptedModel(model)), Budget(max_nodes=20)
+        parts = Components(
+            provider, policy, Strategies(strategies=1), PassingTests(), limits, baseline_runs=1, patience=10
+        )
+        result = solve(task(repo), parts, run)
+        tree = run.tree
+        first = next(node for node in tree if node.label.endswith("First the mean."))
+    assert result.status == "solved"
+    assert tree.depth(first.id) > 1
+    assert [child.kind for child in tree.children(first.id)] == ["solution", "debug"]

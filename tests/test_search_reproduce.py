@@ -116,6 +116,7 @@ def test_what_each_activity_and_each_line_cost_is_in_the_result(provider, tmp_pa
     told = as_json(result, None)
     assert told["spent"]["propose"]["model_calls"] == 6
     assert [line["model_calls"] for line in told["lines"]] == [2, 1, 2, 1]
+    assert all(0 < line["seconds"] < told["seconds"] for line in told["lines"])
     asked = replace(result, spent={**result.spent, "choose": Usage(model_calls=4, cost_usd=0.5, measurements=7)})
     assert "of which 6 calls to propose, 4 calls and 7 test runs to choose for 0.5000 dollars" in as_text(asked, None)
 

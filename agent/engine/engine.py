@@ -121,7 +121,7 @@ class Engine:
             return None
 
     def _started(self, expansion: Expansion) -> Expansion:
-        self._record(expansion.begun)
+        self._record(replace(expansion.begun, elapsed_s=self._components.budget.elapsed_s))
         self._in_flight.start(expansion)
         return expansion
 

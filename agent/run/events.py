@@ -120,6 +120,8 @@ class Begun:
     """How many nodes there were when it first began: its policy is shown no later ones."""
     attempts: int = 0
     """How many expansions of the node had ended then: its policy is shown no later ones."""
+    elapsed_s: float | None = None
+    """Seconds of all sessions when it began; None where an earlier version wrote the run."""
     kind: Literal["begun"] = "begun"
 
     @property

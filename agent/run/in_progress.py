@@ -48,6 +48,11 @@ class InProgress:
         """How often the expansion has begun since a session last ended by itself."""
         return self._times[begun.work, begun.index]
 
+    def began_s(self, flight: ScheduleEntry | None) -> float | None:
+        """Seconds of all sessions when the expansion in flight began; None: the journal does not say."""
+        key = self._by_number.get(flight.number) if flight else None
+        return None if key is None else self._open[key].elapsed_s
+
     def begin(self, begun: Begun) -> None:
         """Count an expansion that began, for the first time or again."""
         key = begun.work, begun.index

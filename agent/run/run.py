@@ -81,6 +81,8 @@ class Run:
         """How many expansions have begun, as far as the journal says."""
         self.in_progress = InProgress()
         self.elapsed_s = 0.0
+        self.took: dict[NodeId, float] = {}
+        """Seconds from the beginning of the expansion to the recorded state, where the journal says so."""
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
         self.summaries: dict[tuple[NodeId, str], Summary] = {}
@@ -277,6 +279,9 @@ class Run:
         match event:
             case Added():
                 self.tree.add(event.node)
+                began_s = self.in_progress.began_s(event.flight)
+                if began_s is not None:
+                    self.took[event.node.id] = event.elapsed_s - began_s
             case Merged():
                 self.repeated.append(event.node)
                 self.tree.merge(event.parent, event.node, event.label, *_work(event), event.proposal)

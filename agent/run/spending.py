@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from agent.budget import Usage
 from agent.run.events import Asked, Spent
 from agent.run.rollouts import Rollout
-from agent.run.tree.tree import Tree
+from agent.run.tree.node import ROOT
+from agent.run.tree.tree import NodeId, Tree
 
-__all__ = ["Activity", "activity_of", "costs_of_lines"]
+__all__ = ["Activity", "activity_of", "costs_of_lines", "seconds_of_lines"]
 
 Activity = Literal["propose", "judge", "choose", "plan", "measure"]
 """Proposing changes, judging states, choosing among rollouts, planning rounds and parts, and running tests."""
@@ -31,12 +33,23 @@ def activity_of(event: Asked | Spent) -> Activity:
     return _ACTIVITIES.get(event.what, "measure")
 
 
-def costs_of_lines(tree: Tree, rollouts: list[Rollout]) -> list[Usage]:
+def costs_of_lines(tree: Tree, rollouts: Sequence[Rollout]) -> list[Usage]:
     """The model calls of each rollout, in their order. States that several rollouts share count for the first."""
-    counted = set[int]()
-    costs = list[Usage]()
+    return [
+        sum((step.usage for node_id in states for step in tree[node_id].steps), Usage()) for states in _own(rollouts)
+    ]
+
+
+def seconds_of_lines(took: Mapping[NodeId, float], rollouts: Sequence[Rollout]) -> list[float | None]:
+    """The seconds of each rollout, from `Run.took`; None where a state's are unknown. States that several rollouts
+    share count for the first."""
+    known = [[took.get(node_id) for node_id in states if node_id != ROOT] for states in _own(rollouts)]
+    return [None if None in line else sum(seconds or 0.0 for seconds in line) for line in known]
+
+
+def _own(rollouts: Sequence[Rollout]) -> Iterator[list[NodeId]]:
+    """The states of each rollout that no earlier one has."""
+    counted = set[NodeId]()
     for rollout in rollouts:
-        new = [node_id for node_id in rollout.path if node_id not in counted]
-        counted.update(new)
-        costs.append(sum((step.usage for node_id in new for step in tree[node_id].steps), Usage()))
-    return costs
+        yield [node_id for node_id in rollout.path if node_id not in counted]
+        counted.update(rollout.path)

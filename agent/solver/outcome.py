@@ -16,7 +16,7 @@ from agent.redaction import redacted
 from agent.run.events import Ended, Noted
 from agent.run.grade import Grade, Status, declared, grade
 from agent.run.run import Run
-from agent.run.spending import costs_of_lines
+from agent.run.spending import costs_of_lines, seconds_of_lines
 from agent.run.tree.tree import Node, Tree
 from agent.solver.refine.worth import worths
 from agent.solver.result import Result
@@ -87,6 +87,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         rollouts=len(run.rollouts()),
         spent=dict(run.spent),
         lines=tuple(costs_of_lines(run.tree, run.rollouts())),
+        lines_s=tuple(seconds_of_lines(run.took, run.rollouts())),
         rounds=run.round,
         waves=tuple(worths(run)) if run.rounds else (),
         notes=(

@@ -58,6 +58,8 @@ class Result:
     """`usage` by what it was for."""
     lines: tuple[Usage, ...] = ()
     """The model calls of each rollout; states that several share count for the first."""
+    lines_s: tuple[float | None, ...] = ()
+    """The seconds of each rollout, counted alike; None where the journal of an earlier version does not say."""
     waves: tuple[RoundWorth, ...] = ()
     """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()

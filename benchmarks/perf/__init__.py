@@ -13,6 +13,8 @@
     python -m benchmarks.perf.killed        a batch that is killed three times, compared with one that is not
     python -m benchmarks.perf.page          how fluent the page of 5,000 states is in a browser
     python -m benchmarks.perf.refine_sim    the value of a second round of rollouts, by what is passed on to it
+    python -m benchmarks.perf.waves         the same on real tasks, by `mutate` and by a simulated developer
+    python -m benchmarks.perf.selection     how often the right one of several real patches is chosen
 
 Both sides run in one process, interleaved in random order, so that other load on the machine affects both: believe the
 ratios, not the milliseconds. If there are several usual ways, the quickest is taken (docker's SDK where it beats the

@@ -55,7 +55,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         **_costs(usage),
         "tokens_cached": usage.tokens_cached,
         "spent": {activity: _costs(part) for activity, part in result.spent.items()},
-        "lines": [_costs(line) for line in result.lines],
+        "lines": [_line(*line) for line in zip(result.lines, result.lines_s, strict=True)],
         "seconds": round(result.seconds, 3),
         "baseline": dict(result.baseline),
         "final": dict(result.final),
@@ -125,6 +125,10 @@ def _costs(usage: Usage) -> dict[str, Any]:
         "tokens": usage.tokens,
         "cost_usd": None if usage.unpriced_calls else usage.cost_usd,
     }
+
+
+def _line(usage: Usage, seconds: float | None) -> dict[str, Any]:
+    return {**_costs(usage), "seconds": None if seconds is None else round(seconds, 3)}
 
 
 def forks(forked: Forked) -> str:
