@@ -160,7 +160,10 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "export_first_error": [{"issue": "It fails.", "wrong": "Turn 1:", "right": "Turn 1:", "fence": "ways-1"}],
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
-    "judge_candidate": [{**CANDIDATE, "details": ""}, {**CANDIDATE, "details": "Still failing: a"}],
+    "judge_candidate": [
+        {**CANDIDATE, "details": "", "own_tests": ""},
+        {**CANDIDATE, "details": "Still failing: a", "own_tests": "Your tests: 1 passed."},
+    ],
     "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
     "foresight_ranking": [{"changes": [("A", "+ 1"), ("B", "+ 2")]}],
     "judge_question": [{"archive": ""}, {"archive": "0: value 0.10"}],

@@ -70,7 +70,6 @@ def read(
     halt: Halt,
     model: str,
     on_piece: Callable[[T], None] = lambda piece: None,
-    now: Callable[[], float] = time.monotonic,
 ) -> list[T]:
     """All pieces of an answer; `on_piece` is called with each as it arrives.
 
@@ -82,7 +81,7 @@ def read(
     queue: SimpleQueue[T | _End | BaseException] = SimpleQueue()
     threading.Thread(target=_pump, args=(source, queue), name=READER, daemon=True).start()
     pieces: list[T] = []
-    clock = _Clock(deadlines, now)
+    clock = _Clock(deadlines)
     while True:
         try:
             item = _next(queue, clock, halt, model)
@@ -123,21 +122,20 @@ def _next(queue: SimpleQueue[T], clock: _Clock, halt: Halt, model: str) -> T:
 class _Clock:
     """Tells which deadline is next and how far away it is."""
 
-    def __init__(self, deadlines: Deadlines, now: Callable[[], float]) -> None:
+    def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
-        self._now = now
-        self._began = self._last_piece = now()
+        self._began = self._last_piece = time.monotonic()
         self._silent = True
 
     def piece_arrived(self) -> None:
-        self._last_piece, self._silent = self._now(), False
+        self._last_piece, self._silent = time.monotonic(), False
 
     def left_s(self) -> float:
-        return min(self._last_piece + self._patience_s, self._began + self._deadlines.total_s) - self._now()
+        return min(self._last_piece + self._patience_s, self._began + self._deadlines.total_s) - time.monotonic()
 
     def late(self) -> str:
         """Which deadline passed, with the setting that changes it."""
-        if self._now() >= self._began + self._deadlines.total_s:
+        if time.monotonic() >= self._began + self._deadlines.total_s:
             return f"the answer was not complete after {self._deadlines.total_s:g} s (model.total_s)"
         if self._silent:
             return f"no answer began within {self._deadlines.first_token_s:g} s (model.first_token_s)"

@@ -27,6 +27,7 @@ from agent.run.events import (
 from agent.run.grade import Status
 from agent.run.tree.node import Node, NodeId
 from agent.run.verdict import VERDICT
+from sandboxes import Forked
 
 __all__ = ["require_sound"]
 
@@ -70,16 +71,9 @@ class _Discarded:
     patch: str
 
 
-@dataclass(frozen=True)
-class _Forked:
-    times: int = 0
-    mismatches: int = 0
-    checked: bool = False
-
-
 _NOTES: Mapping[str, type] = {
     "discarded": _Discarded,
-    "forked": _Forked,
+    "forked": Forked,
     "spectrum": _Spectrum,
     VERDICT: _Verdict,
 }
