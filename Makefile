@@ -73,7 +73,7 @@ flywheel-modules: flywheel-env  # the same on modules of real projects, which pi
 		--source $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))') \
 		--source $(FLYWHEEL)/repositories --warm-up 48000 --rows-a-function 4 --warm-up-steps 8000 --steps 80
 
-flywheel-chat: flywheel-env  # a chat model from nothing, trained by its own trees and, as a control, by its single lines
+flywheel-chat: flywheel-env  # a chat model from nothing, trained by its own searches and, as a control, by all of its lines
 	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.chat --out $(FLYWHEEL)-chat $(FLYWHEEL_PYTHONS)
 
 flywheel-env: setup
