@@ -75,7 +75,11 @@ def known_runs() -> list[Path]:
     """The runs in `runs_dir()` and those that were noted, the one that changed last first."""
     noted = map(Path, map(os.fsdecode, _elsewhere().read_bytes().splitlines())) if _elsewhere().is_file() else ()
     here = (journal.parent for journal in runs_dir().glob("*/journal.jsonl"))
-    changed = {run: (run / "journal.jsonl").stat().st_mtime for run in (*here, *noted) if is_run(run)}
+    changed = dict[Path, float]()
+    for run in (*here, *noted):
+        with suppress(OSError):  # it is being removed
+            if is_run(run):
+                changed[run] = (run / "journal.jsonl").stat().st_mtime
     return sorted(changed, key=lambda run: changed[run], reverse=True)
 
 
