@@ -1,7 +1,7 @@
 """How many of the tests that a change breaks are in the test files that are ranked nearest to it.
 
     python -m benchmarks.perf.scope_recall mutants click==8.2.1 jinja2==3.1.6:trio --count 25
-    python -m benchmarks.perf.scope_recall fixes shared/bench/dev/instances.jsonl
+    python -m benchmarks.perf.scope_recall fixes INSTANCES.jsonl
     python -m benchmarks.perf.scope_recall ranks REPOSITORY BASE CHANGED TEST_FILE...
 
 `mutants` breaks a published package in `--count` places, one at a time, and runs all of its tests each time. `fixes`
