@@ -28,7 +28,8 @@ class States(Given):
     def test_what_is_not_frozen_is_lost(self, provider: Provider, base: Snapshot) -> None:
         with provider.at(base) as box:
             before = fingerprint(box)
-            done = sh(box, "rm -rf * .git /tmp/*; touch /root/x /opt/y")
+            # an environment that is lent below /tmp stays: each of its files would count as one that is taken
+            done = sh(box, "rm -rf * .git; find /tmp -xdev -mindepth 1 -delete; touch /root/x /opt/y")
             assert (done.exit_code, done.limit) == (0, "")
         with provider.at(base) as box:
             assert fingerprint(box) == before
