@@ -47,7 +47,7 @@ FOLLOWS = 0.9
 """The probability that a vote follows the judge's opinion of the pair."""
 HEEDS = 0.8
 """The probability that a judge who reads the matrix follows it."""
-PATHS = 3
+MOST_TESTS = 3
 """Tests that a candidate has at most."""
 
 
@@ -95,7 +95,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SimulatedJudge:
     """A judge that has an opinion of each pair."""
 
     case: Case
@@ -153,14 +153,14 @@ def _tests(variant: Variant, base: Variant, given: Namespace, rng: Random) -> li
     if rng.random() >= given.tests:
         return []
     chosen = misled if misled and rng.random() < given.misled else honest
-    return rng.sample(chosen, min(len(chosen), rng.randint(1, PATHS)))
+    return rng.sample(chosen, min(len(chosen), rng.randint(1, MOST_TESTS)))
 
 
 def _ranked(q: float = 0.0, *, tested: bool = True, heeds: float = 0.0) -> Callable[[Case, int], NodeId]:
     """The choice by a tournament; without a judge where q is 0, and without the matrix where not `tested`."""
 
     def way(case: Case, seed: int) -> NodeId:
-        judge = Reader(case, q, heeds, seed) if q else None
+        judge = SimulatedJudge(case, q, heeds, seed) if q else None
         cross_test = case.matrix if tested else lambda authors, nodes: UNTESTED
         winner = rank(TASK, case.candidates, judge, cross_test=cross_test).winner
         assert winner is not None
@@ -176,7 +176,7 @@ def _matrix_first(q: float) -> Callable[[Case, int], NodeId]:
         candidates = case.candidates
         scores = case.matrix(candidates, [each.node for each in candidates]).scores([each.node for each in candidates])
         left = [each for each in candidates if scores[each.node] == max(scores.values())]
-        winner = rank(TASK, left, Reader(case, q, seed=seed)).winner
+        winner = rank(TASK, left, SimulatedJudge(case, q, seed=seed)).winner
         assert winner is not None
         return winner.node
 

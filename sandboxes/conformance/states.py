@@ -28,7 +28,7 @@ class States(Given):
     def test_what_is_not_frozen_is_lost(self, provider: Provider, base: Snapshot) -> None:
         with provider.at(base) as box:
             before = fingerprint(box)
-            # an environment that is lent below /tmp stays: each of its files would count as one that is taken
+            # An environment lent below /tmp is left alone: its deleted files would count towards the disk limit.
             done = sh(box, "rm -rf * .git; find /tmp -xdev -mindepth 1 -delete; touch /root/x /opt/y")
             assert (done.exit_code, done.limit) == (0, "")
         with provider.at(base) as box:
