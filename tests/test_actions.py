@@ -41,6 +41,7 @@ from agent.untrusted import visible
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from sandboxes.namespace.provider import NamespaceProvider
 from tests.acting import do
+from tests.tiers import slow_but
 
 GREETING = "def greet(name):\n    text = 'hello ' + name\n    return text\n"
 
@@ -72,7 +73,9 @@ class TestACommand:
         script = "import sys; print('a'); print('b', file=sys.stderr); print('c')"
         assert do(Shell(f'python3 -c "{script}"'), box).text == "exit code: 0\na\nb\nc"
 
-    @pytest.mark.parametrize("options", ["1", "0.5s", "-k 1 -s KILL .5", "--preserve-status 1", "--signal=TERM 1"])
+    @pytest.mark.parametrize(
+        "options", slow_but(["0.5s"], ["1", "0.5s", "-k 1 -s KILL .5", "--preserve-status 1", "--signal=TERM 1"])
+    )
     def test_that_its_own_timeout_cut_says_so_past_a_pipe(self, box: Sandbox, options: str) -> None:
         seen = do(Shell(f"timeout {options} sh -c 'echo begun; sleep 30' 2>&1 | tail"), box)
         assert seen.ok

@@ -82,6 +82,7 @@ def test_a_line_that_fails_is_followed_by_one_from_its_best_state(name, provider
     assert "Tests show that the following was tried from this state" in str(conversation[-1]["content"])
 
 
+@pytest.mark.slow
 def test_strategies_repair_a_solution_from_its_best_state(provider, tmp_path):
     developer = Developer()
 

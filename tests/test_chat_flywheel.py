@@ -87,6 +87,7 @@ class TestASearchInTheWorld:
         assert [*map(bare, asked[0])] == [*map(bare, shown[:-1])]
         assert scores.read(batch) == {case.name: Played(True, 1)}
 
+    @pytest.mark.slow
     def test_leaves_its_right_ways_to_one_arm_and_all_lines_to_the_control(
         self, namespaces: Path, tmp_path: Path
     ) -> None:

@@ -114,7 +114,7 @@ def filtered(here: Path) -> bool:
 
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
-@pytest.mark.parametrize("build", slow_but(COMMON[:2], COMMON), ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", slow_but(COMMON[:1], COMMON), ids=lambda build: build.__name__)
 def test_a_bug_is_fixed_in_every_kind_of_checkout_and_nothing_else_changes(
     build: Build, here: Path, environment: dict[str, str]
 ) -> None:

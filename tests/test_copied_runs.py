@@ -18,7 +18,7 @@ from agent.measure.warm.runner import Start, find_warm
 from agent.measure.warm.trust import LOSSES, Trust
 from sandboxes import TemplateLost
 from tests.measuring import PYTEST, Lab
-from tests.tiers import examples
+from tests.tiers import examples, slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -118,18 +118,17 @@ def test_other_changes_begin_with_the_imported_packages_only(lab, measurer, file
     assert copied.start == "packages"
 
 
-@pytest.mark.parametrize(
-    "conftest",
-    [
-        "open('/tmp/left', 'w').write('x')\n",
-        "import os\nos.makedirs('/tmp/made/here')\n",
-        "import subprocess\nsubprocess.run(['true'])\n",
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n",
-    ],
-    ids=["a file", "directories", "a process", "a thread"],
-)
-def test_a_session_that_leaves_or_starts_something_is_not_copied(provider, tmp_path, conftest):
-    lab, measurer = project(provider, tmp_path, {"conftest.py": conftest})
+LEAVES = {
+    "a file": "open('/tmp/left', 'w').write('x')\n",
+    "directories": "import os\nos.makedirs('/tmp/made/here')\n",
+    "a process": "import subprocess\nsubprocess.run(['true'])\n",
+    "a thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n",
+}
+
+
+@pytest.mark.parametrize("left", slow_but(["a file"], LEAVES))
+def test_a_session_that_leaves_or_starts_something_is_not_copied(provider, tmp_path, left):
+    lab, measurer = project(provider, tmp_path, {"conftest.py": LEAVES[left]})
     new, copied = both(lab, measurer, {"third.py": "VALUE = 2\n"})
     assert agree(new, copied)
     assert copied.start == "packages"

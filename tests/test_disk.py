@@ -125,6 +125,7 @@ def test_a_disk_without_room_is_named_with_the_figures_and_the_remedy(tmp_path):
         require(tmp_path / "new", 1 << 60, "it")
 
 
+@pytest.mark.slow
 def test_states_beyond_their_bound_end_the_session_unless_closed_nodes_make_room(tmp_path):
     """Node 4 is closed as well; it holds the state of the root, which is needed."""
 

@@ -230,6 +230,7 @@ def test_a_page_names_commands_options_and_targets_that_exist(page):
             assert words[0].startswith("--") or words[0].isupper(), f"{line}: no such command"
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="mkdocs-material is not installed: make setup")
     argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]

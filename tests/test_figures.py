@@ -94,6 +94,7 @@ def test_figures_begun_again_try_nothing_again(
     assert "leaks: 0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_figures_of_other_bugs_do_not_go_into_the_same_folder(out: Path, options: list[str]) -> None:
     with pytest.raises(UsageError, match=r"was made with width 15, not 20: use the same, or name a new --out"):
         figures.main(["--out", str(out), *options, "--width", "20"])

@@ -279,7 +279,7 @@ class TestASubmit:
         assert len(done.heard) == 2
 
     @pytest.mark.parametrize("known", [False, True], ids=["goals unknown", "goals known"])
-    @pytest.mark.parametrize("name", slow_but(["linear", "mcts"], sorted(SEARCHES)))
+    @pytest.mark.parametrize("name", slow_but(["mcts"], sorted(SEARCHES)))
     def test_ends_its_line_whatever_the_search(self, attempt: Solve, name: str, known: bool) -> None:
         """Where a goal still fails, other lines begin elsewhere."""
         answered: list[Tool] = []

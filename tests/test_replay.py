@@ -37,6 +37,7 @@ from agent.task import dump_task
 from sandboxes import Snapshot
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import ScriptedServer, says
+from tests.tiers import slow_but
 from tests.trees import node
 
 NOISY = ("shell", {"command": "date +%N; echo $$"})
@@ -331,7 +332,7 @@ class TestARecordedAnswer:
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("verified", [True, False])
+@pytest.mark.parametrize("verified", slow_but([True], [True, False]))
 def test_a_run_that_a_limit_ended_replays_to_the_same_patch_verified_as_it_was(namespaces, tmp_path, verified):
     run, _ = record(tmp_path, STORY, **{"budget.max_nodes": 2})
     journal = run / "journal.jsonl"

@@ -220,6 +220,7 @@ class TestTheReport:
         assert told["formats"]["line-preference"] == {"rows": 1, "outcomes": {"submitted": 1}, "refused": {}}
         assert "openai" not in told["formats"]
 
+    @pytest.mark.slow
     def test_says_of_each_kind_of_row_of_a_chat_policy_what_trains_on_it(self, known: Run, free: Run) -> None:
         told = self.report(known.journal.directory, free.journal.directory)
         for line in (

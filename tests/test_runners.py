@@ -23,6 +23,7 @@ from agent.measure.warm.planting import Limits, plan
 from sandboxes.docker.provider import DockerProvider
 from tests.languages import BIN_TEST_BY_PYTEST, BY_PYTEST, BY_SYMPY, LANGUAGES, PYTHON, RUNTESTS, SHOP, TAP, UNITTESTS
 from tests.measuring import Lab
+from tests.tiers import slow_but
 
 LIMITS = Limits(cpu_s=2, wall_s=3, run_s=100, timeouts=1000)
 PACKAGES = ("django", "asgiref", "sqlparse")
@@ -189,7 +190,7 @@ def ends(report):
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", slow_but(list(PROJECTS)[:3], PROJECTS))
 def test_all_tests_are_told_and_of_wanted_ones_these_and_no_others(name, kind, sandboxes, tmp_path):
     project = PROJECTS[name]
     lab = lab_of(sandboxes, tmp_path / "repo", project, kind)

@@ -61,6 +61,7 @@ def searched(provider, folder, developer, rollouts=4, more=None, **changes):
         return solve(task(repo, **changes), parts, run), run.tree
 
 
+@pytest.mark.slow
 def test_two_repairs_follow_each_test_and_share_the_conversation_that_led_to_it(provider, tmp_path):
     developer = Developer()
     result, tree = searched(provider, tmp_path, developer)
