@@ -17,7 +17,7 @@ from agent.analysis.recorded_model import Archive, Recorded
 from agent.budget import Stop
 from agent.build import composition
 from agent.config import restore
-from agent.engine.session import AtOnce
+from agent.engine.session import Cancellation
 from agent.errors import UsageError
 from agent.models import Model
 from agent.models.parameters import Parameters
@@ -56,7 +56,7 @@ def replay(
     change: Callable[[dict[str, Any]], Settings] = restore,
     *,
     live: bool = False,
-    cancel: AtOnce | None = None,
+    cancel: Cancellation | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Replayed:
     """Repeat the search of the run at `source` in a new directory, with its settings or with what `change` makes of
@@ -73,7 +73,7 @@ def replay(
     with Run.read(journal_of(source).parent) as old:
         started = _replayable(old, source)
         settings = change(started.settings)
-        same, stop, archive = settings == restore(started.settings), cancel or AtOnce(), Archive(old)
+        same, stop, archive = settings == restore(started.settings), cancel or Cancellation(), Archive(old)
         _take_reports(source, directory)
         result = composition.start(
             load_task(started.task),
@@ -113,7 +113,7 @@ class _Follower:
     """Repeats the orders of people at the same moments, and ends the replay where the run was ended from outside: by a
     limit, the clock, a signal or an error. The best patch is verified then if the run's was."""
 
-    def __init__(self, old: Run, directory: Path, stop: AtOnce, on_event: Callable[[Event], None]) -> None:
+    def __init__(self, old: Run, directory: Path, stop: Cancellation, on_event: Callable[[Event], None]) -> None:
         by_itself = old.ended is not None and Stop[old.ended.stop] in (Stop.SOLVED, Stop.EXHAUSTED, Stop.FINISHED)
         self._stop_after = None if by_itself else old.tree.ended_expansions
         self._verified = old.ended is None or old.ended.verified

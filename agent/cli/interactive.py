@@ -23,7 +23,7 @@ from agent.cli import checkout
 from agent.cli.ci import github
 from agent.cli.next_step import next_step
 from agent.counting import counted
-from agent.engine.session import AtOnce
+from agent.engine.session import Cancellation
 from agent.errors import UsageError, exit_code_of
 from agent.run.grade import Grade
 from agent.untrusted import escaped_lines
@@ -186,7 +186,7 @@ def _exit_code(result: Result, received: signal.Signals | None, strict: bool) ->
 
 @dataclass(slots=True)
 class _Interruption:
-    cancel: AtOnce = field(default_factory=AtOnce)
+    cancel: Cancellation = field(default_factory=Cancellation)
     received: signal.Signals | None = None
 
 

@@ -13,14 +13,14 @@ from agent.run.events import Event, Noted
 from agent.run.run import Run
 from agent.task import Task
 
-__all__ = ["AtOnce", "Session"]
+__all__ = ["Cancellation", "Session"]
 
 
-class AtOnce(threading.Event):
-    """A cancellation that does not wait for verification: the best patch is given as it is."""
+class Cancellation(threading.Event):
+    """Cancels a search from a terminal. Unless it `verifies`, the best patch is returned without verification."""
 
     verifies = False
-    """Wait for verification after all, as a replay does where the recorded run was verified."""
+    """Set by a replay that ends where the recorded run ended and was verified."""
 
 
 class Session:

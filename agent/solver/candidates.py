@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from agent.budget import Stop, Usage
-from agent.engine.session import AtOnce, Session
+from agent.engine.session import Cancellation, Session
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.verification import verify
 from agent.run.events import Noted, Spent
@@ -139,7 +139,7 @@ class CandidatePool:
         cannot be verified are skipped."""
         answer = None
         cancel = self._session.cancel
-        at_once = stop is Stop.INTERRUPTED and isinstance(cancel, AtOnce) and not cancel.verifies
+        at_once = stop is Stop.INTERRUPTED and isinstance(cancel, Cancellation) and not cancel.verifies
         for candidate in self.candidates():
             if at_once and self._run.verdict(candidate.id) is None:
                 return self._end_unverified(candidate, stop, error)
