@@ -189,7 +189,6 @@ def test_a_rollout_that_comes_to_a_state_of_an_earlier_wave_is_its_own_and_nothi
     assert (result.status, result.stop, run.round) == ("improved", Stop.FINISHED, 2)
 
 
-@pytest.mark.slow
 def test_one_patch_of_two_rollouts_is_verified_once(go):
     rubbish = (Edit("means.py", BUG, FIX), Write(".git/rubbish", "x"))
     attempts = Attempts(FIX, None)
