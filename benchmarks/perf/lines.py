@@ -1,0 +1,129 @@
+"""What real lines of work came to, and what a judge said of their answers: the rates to calibrate simulations by.
+
+    python -m benchmarks.perf.lines BATCH...
+
+Each batch was solved with a judge (`ramify bench run --effort medium`) and graded (`ramify bench grade`). The intervals
+are 95 % score intervals (`benchmarks.reports.report.wilson`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from agent.errors import UsageError
+from agent.run.run import Run
+from benchmarks.batch.batch import Attempt
+from benchmarks.grading.verdicts import Verdicts, patch_digest
+from benchmarks.reports.report import read_graded, wilson
+
+__all__ = ["Answer", "answers", "table"]
+
+ACCEPTS = 0.5
+"""The score from which on a judge calls a patch right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one instance."""
+
+    instance_id: str
+    right: bool
+    """Whether the hidden tests say so."""
+    reproduced: bool
+    """Whether a test that it adds fails without it and passes with it."""
+    score: float | None
+    """What the judge gave the state, in [0, 1]; None: nobody was asked."""
+    requests: int
+    """What proposing it took."""
+    judged: int
+    """The requests of the judge."""
+    measurements: int
+    """The test runs."""
+
+
+def answers(batch: Path) -> Iterator[Answer]:
+    """The answers of a batch that are graded.
+
+    Raises:
+        UsageError: the folder is no batch.
+        agent.errors.JournalError: a run cannot be read.
+    """
+    attempts, verdicts = read_graded(batch)
+    for attempt in attempts:
+        if (right := _right(attempt, verdicts)) is not None:
+            spent = attempt.facts["spent"]
+            yield Answer(
+                attempt.instance_id,
+                right,
+                bool(attempt.facts.get("reproduced_by")),
+                _score(batch / attempt.instance_id),
+                spent.get("propose", {}).get("model_calls", 0),
+                spent.get("judge", {}).get("model_calls", 0),
+                attempt.facts["measurements"],
+            )
+
+
+def _right(attempt: Attempt, verdicts: Verdicts) -> bool | None:
+    verdict = verdicts.get((attempt.instance_id, patch_digest(attempt.patch)))
+    return None if verdict is None else verdict.resolved
+
+
+def _score(directory: Path) -> float | None:
+    """The judge's score of the last state that was submitted, or else of the last state."""
+    with Run.read(directory) as run:
+        states = [node for node in run.tree if "judge" in node.evaluation.parts]
+        last = [node for node in states if node.submitted] or states
+        return last[-1].evaluation.parts["judge"] if last else None
+
+
+def table(found: Sequence[Answer]) -> str:
+    """The rates, one a line."""
+    right, wrong = ([each for each in found if each.right is verdict] for verdict in (True, False))
+    lines = [
+        ("right", _rate(len(right), len(found))),
+        ("with a test of its own that shows the issue", _rate(sum(each.reproduced for each in found), len(found))),
+        ("right where there is such a test", _right_share([each for each in found if each.reproduced])),
+        ("right where there is none", _right_share([each for each in found if not each.reproduced])),
+        (f"right patches that the judge gives at least {ACCEPTS}", _accepted(right)),
+        (f"wrong patches that the judge gives at least {ACCEPTS}", _accepted(wrong)),
+        ("requests to propose it, of the judge, test runs (medians)", _medians(found)),
+    ]
+    return "".join(f"| {name} | {value} |\n" for name, value in [(f"{len(found)} answers", ""), ("---", "---"), *lines])
+
+
+def _right_share(found: Sequence[Answer]) -> str:
+    return _rate(sum(each.right for each in found), len(found))
+
+
+def _accepted(found: Sequence[Answer]) -> str:
+    scores = [each.score for each in found if each.score is not None]
+    shown = f", scores {min(scores):.2f} to {max(scores):.2f}" if scores else ""
+    return _rate(sum(score >= ACCEPTS for score in scores), len(scores)) + shown
+
+
+def _medians(found: Sequence[Answer]) -> str:
+    counts = zip(*((each.requests, each.judged, each.measurements) for each in found), strict=True)
+    return ", ".join(f"{median(column):g}" for column in counts)
+
+
+def _rate(count: int, of: int) -> str:
+    low, high = wilson(count, of)
+    return f"{count} of {of} [{low:.2f}, {high:.2f}]"
+
+
+def main(batches: Sequence[str]) -> None:
+    """Print the answers of graded batches, and their rates."""
+    found = [answer for batch in batches for answer in answers(Path(batch))]
+    if not found:
+        raise UsageError("no graded answers: give folders of `ramify bench run`, after `ramify bench grade`")
+    for each in sorted(found, key=lambda answer: answer.instance_id):
+        print(each, file=sys.stderr)
+    print(table(found), end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
