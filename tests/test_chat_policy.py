@@ -477,9 +477,11 @@ class TestAPolicy:
         assert taken == [2, 6, 18]
         assert said == [False, True, True]
 
-    def test_gives_the_same_seed_for_the_same_generator(self, box: Sandbox) -> None:
+    def test_gives_the_same_seed_for_the_same_generator_and_task_only(self, box: Sandbox) -> None:
+        elsewhere = replace(position(box), task=replace(position(box).task, id="another"))
         with ScriptedServer(lambda body: says(None, LOOK)) as server:
-            for seed in (1, 1, 2):
-                policy_of(server).propose(position(box), Random(seed))
-        first, again, other = (request["seed"] for request in server.requests)
-        assert first == again != other
+            for place, seed in ((position(box), 1), (position(box), 1), (position(box), 2), (elsewhere, 1)):
+                policy_of(server).propose(place, Random(seed))
+        first, again, *others = (request["seed"] for request in server.requests)
+        assert first == again
+        assert len({first, *others}) == 3

@@ -151,14 +151,14 @@ class ChatPolicy:
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
         """
         if position.kind == "strategy":
-            return self._propose_strategy(position, rng.getrandbits(31))
+            return self._propose_strategy(position, _seed(position, rng))
         taken = [step for node in position.path for step in node.steps] + list(position.steps)
         repeats, left = times(taken), self.max_turns - len(taken)
         if repeats >= self.max_repeats:
             return Proposal((), label="did the same again and again", line_end="it did the same again and again")
         if left <= 0:
             return Proposal((), label="used up its turns", line_end=TURNS_USED_UP)
-        seed = rng.getrandbits(31)
+        seed = _seed(position, rng)
         step = self._way(position, seed)
         if step is not None and step.branch is None:
             return Proposal((), label="no step of the plans is left here")
@@ -289,3 +289,9 @@ class ChatPolicy:
                     raise
                 log.info("the first %d turns are sent without their results: %s", conversation.left_out, error)
         return ask(self.model, conversation.messages(corrections), conversation.tools(), **sampling)
+
+
+def _seed(position: Position, rng: Random) -> int:
+    """The seed of a request, in 31 bits. It depends on the task too: searches of a batch share the run's seed, and a
+    server that is given the same seed draws the same place of each distribution, whatever the prompt."""
+    return Random(f"{rng.getrandbits(31)}/{position.task.id}").getrandbits(31)
