@@ -199,7 +199,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", type=int, default=120, help="tasks of each round")
     parser.add_argument("--held-out", type=int, default=120, help="tasks that nothing is learned from")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=100, help="training steps of a round, of 8 rows")
+    parser.add_argument("--steps", type=int, default=150, help="training steps of a round, of 8 rows")
     parser.add_argument("--rollouts", type=int, default=4, help="lines of a search")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--port", type=int, default=8000)

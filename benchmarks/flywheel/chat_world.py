@@ -29,20 +29,7 @@ PROMPTS = {
     "chat_task": "{{ issue }}\n",
 }
 """Prompts that a tiny model has room for, by the names of those that they replace."""
-MEANINGS = {
-    "sum": "+",
-    "total": "+",
-    "difference": "-",
-    "gap": "-",
-    "product": "*",
-    "area": "*",
-    "remainder": "%",
-    "rest": "%",
-    "quotient": "//",
-    "share": "//",
-    "power": "**",
-    "growth": "**",
-}
+MEANINGS = {"sum": "+", "gap": "-", "area": "*", "rest": "%", "share": "//", "growth": "**"}
 OPERATORS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
