@@ -78,6 +78,14 @@ def test_a_judge_gives_a_number_and_words_that_the_next_attempt_is_shown():
     assert found.notes == f"{by_tests(case()).notes}\nA reviewer gives it 0.80 of 1: The empty list is forgotten."
 
 
+def test_a_judge_is_asked_once_about_states_that_raise_the_same_question():
+    model = says(opinion(0.8), opinion(0.3))
+    judge = Judge(model)
+    found = [judge.evaluate(each).parts["judge"] for each in (case(), case(), case(report(a=P)))]
+    assert found == [0.8, 0.8, 0.3]
+    assert len(model.heard) == 2
+
+
 def test_of_states_with_the_same_tests_the_better_judged_is_worth_more():
     values = [Judge(says(opinion(worth))).evaluate(case()).value for worth in (0.0, 0.3, 1.0)]
     assert values[0] == by_tests(case()).value < values[1] < values[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from agent.evaluate.value.weighing import VERDICTS, Opinion, hear, judged
 from agent.models import Model
 from agent.models.conversing import Unreadable, last_object
 from agent.prompts import render
+from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
 
 __all__ = ["Judge", "read_verdict", "require_retries"]
@@ -21,7 +22,8 @@ __all__ = ["Judge", "read_verdict", "require_retries"]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One request per state. The value is the value by tests, lifted by the judge's number
+    """One request per state, and none where another state raised the same question: a line of work submits what was
+    judged when its tests ran. The value is the value by tests, lifted by the judge's number
     (`agent.evaluate.value.weighing`).
 
     The number, with an assessment that later attempts see, is SWE-Search's value agent (arXiv 2410.20285); the choice
@@ -36,6 +38,8 @@ class Judge:
     choose: bool = False
     """Whether the judge is also shown the states found so far, and chooses the one to return to, for
     `agent.search.go_explore`."""
+    _given: dict[str, Opinion] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The opinions so far, by a digest of the question."""
 
     def __post_init__(self) -> None:
         require_retries(self.max_retries)
@@ -57,7 +61,10 @@ class Judge:
             opinion = read_verdict(text, "A reviewer")
             return opinion if archive is None else replace(opinion, return_to=archive.read_choice(text))
 
-        return hear(case, self.model, question, read, self.max_retries)
+        key = digest_of([dict(message) for message in question(1.0)])
+        if key not in self._given:
+            self._given[key] = hear(case, self.model, question, read, self.max_retries)
+        return self._given[key]
 
 
 def read_verdict(text: str, who: str) -> Opinion:
