@@ -576,6 +576,25 @@ def test_refactorbench_tells_a_model_which_references_are_still_to_be_updated(tr
         assert any(told in text and "- test_halves.py:9: twice" in text for text in seen) == (track == "true")
 
 
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("judge", ["criteria", "vote"])
+def test_the_weights_of_criteria_choose_between_rollouts_that_tests_leave_equal(judge, repo, tmp_path):
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if "weight" in body["messages"][-1]["content"]:
+            judged = [("reach", 2, "A"), ("clearness", 3, "B")]
+            rows = [{"criterion": name, "weight": weight, "winner": best} for name, weight, best in judged]
+            return says(json.dumps({"criteria": rows}))
+        return lines(body)
+
+    options = ["rollouts=2", f"tournament.judge={judge}", "tournament.votes=1"]
+    lines = answering(case := Case("", len, ([LOW, HIGH], [LOWER, HIGH]), options))
+    with ScriptedServer(answer) as server, solve(repo, tmp_path / "run", case, "", server) as run:
+        (ballot,) = run.ballots
+        assert ballot.judge == ("openai/tiny (criteria)" if judge == "criteria" else "openai/tiny")
+        assert ballot.winner == ballot.group[judge == "criteria"]
+
+
 def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):
     recorder = Recorder(tmp_path / "run", recipe="mcgs")
     assert "\nrecipe mcgs\n" in "\n" + facts(recorder.run)

@@ -24,6 +24,7 @@ from agent.engine.scheduled_replay import follow
 from agent.engine.selection import choose
 from agent.engine.session import Session
 from agent.errors import PolicyError, RamifyError, Stopped
+from agent.policy import Policy
 from agent.policy.panel import Panel
 from agent.prompts import handed_on
 from agent.run.command_queue import new_orders
@@ -149,7 +150,8 @@ class Engine:
     def _expansion(self, choice: Choice, number: int) -> Expansion | None:
         """A choice with the policy that proposes; None, and the node closed, when no policy has anything left to
         propose there."""
-        tree, node, policy = self._run.tree, choice.node, None
+        tree, node = self._run.tree, choice.node
+        policy: Policy | None = None
         if choice.kind == EXCHANGED:
             policy = self._components.exchange
         elif choice.act == "expand":

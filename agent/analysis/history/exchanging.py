@@ -102,10 +102,13 @@ class GitExchange:
         return Proposal(actions, label=f"{self.policy_id} {commit[:12]}")
 
     def _open(self) -> AbstractContextManager[View]:
-        Git(self.path)
+        try:
+            Git(self.path)
+        except OSError as error:
+            raise SandboxError(f"no repository can be made there: {error.strerror or error}") from error
         location = locate(self.path)
         if location is None:
-            raise SandboxError(f"{self.path} is no git repository; name another path")
+            raise SandboxError("it is no git repository; name another path")
         return opened(location, writable=True)
 
     def _push(self, shared: Git, own: Git, run: Run, commits: dict[int, str]) -> None:
