@@ -14,7 +14,7 @@ from agent.search.mcts import Mcts
 from agent.search.support.options import require_at_least
 from agent.search.support.repairs import Repairs
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "Heads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Graph:
                 ours, theirs = sorted(pair, key=lambda n: (-tree[n].value, n))
                 if _new(tree, ours, theirs):
                     yield _Merge(-len(one | another), -tree[ours].value - tree[theirs].value, ours, theirs)
-        heads_of_branches = tree.view("heads", _Heads).by_branch().values() if self.partial else ()
+        heads_of_branches = tree.view("heads", Heads).by_branch().values() if self.partial else ()
         stagnant = [n for n in heads_of_branches if not tree[n].evaluation.solved and self._stagnates(tree, n)]
         for ours, theirs in combinations(stagnant, 2):
             if _new(tree, ours, theirs):
@@ -101,7 +101,7 @@ class Graph:
         """The best states of branches other than that of the node, the best first; none while its branch gets on."""
         if not self.references:
             return ()
-        heads = tree.view("heads", _Heads).by_branch()
+        heads = tree.view("heads", Heads).by_branch()
         own = heads.pop(tree.path(node)[1].id, None) if node != tree.root.id else None
         if own is not None and not self._stagnates(tree, own):
             return ()
@@ -132,7 +132,7 @@ def _new(tree: Tree, one: NodeId, another: NodeId) -> bool:
     return not tried and not any(first in (node.id, *node.parents) for node in tree.path(last))
 
 
-class _Heads(View):
+class Heads(View):
     """A view of the tree: the best state of each branch, if it is better than the base state. What was pruned does not
     count."""
 
