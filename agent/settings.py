@@ -322,6 +322,9 @@ class Settings(BaseModel):
     delegate: bool = False
     """Divide the issue into parts, search each on its own, and merge what passes (`agent.solver.delegation`); `workers`
     parts at the same time."""
+    exchange: Annotated[Path, AfterValidator(_absolute)] | None = None
+    """A git repository that runs of one task share, each with a directory of its own: states better than the base state
+    are pushed there, and those of others are tried as children of it. It is created if it does not exist."""
     rollouts: Annotated[int, Field(ge=1)] = 1
     """Rollouts to finish in each round; with more than one, a tournament chooses among them."""
     rounds: Annotated[int, Field(ge=1)] = 1

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agent.budget import Usage
+from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.training import Wanted
 from agent.run.events import Spent
@@ -185,3 +187,21 @@ def test_the_settings_may_not_name_the_policy(tmp_path: Path) -> None:
     conditions = Conditions(settings=("policy.name=openai/other",), rollouts=2)
     with pytest.raises(UsageError, match=r"policy\.name is chosen by the round itself"):
         turn(Round(tmp_path, tmp_path, Learning("chat"), conditions, policy=tmp_path), tmp_path / "r")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("more", [["--easy-first"], []], ids=["easy first", "any order"])
+def test_a_round_by_the_command_trains_in_order_where_that_is_asked_for(
+    more: list[str], namespaces: Path, tmp_path: Path
+) -> None:
+    asked = request(tmp_path, model := checkpoint(tmp_path / "model", "a * b", "a + b"), "sft")
+    words = ["round", tmp_path / "registry", "--tasks", tmp_path / "task", "--held-out", tmp_path / "held"]
+    words += ["--policy", model, "--learn", "sft", "--rollouts", 2, "--max-steps", 1, "--max-tried", 20, *more]
+    words += ["--train-python", tmp_path / "trains", "--serve-python", tmp_path / "serves"]
+    words += ["--port", asked.learning.port, *(word for each in asked.conditions.settings for word in ("-c", each))]
+    done = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    made = tmp_path / "registry" / "v1"
+    assert json.loads((made / "rows" / "manifest.json").read_text())["easy_first"] == bool(more)
+    assert json.loads((made / "training" / "order.json").read_text())["in_order"] == bool(more)

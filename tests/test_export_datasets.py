@@ -339,6 +339,16 @@ class TestWhatIsKeptOut:
         found = [(said(row["completion"][0]), row["label"]) for row in lines(tmp_path / "out" / "train.jsonl")]
         assert found == [("good", True), ("then a", False), ("then b", True)]
 
+    @pytest.mark.parametrize(("runs", "readings"), [("one", 1), ("all", 2)])
+    def test_only_of_pairs_that_need_it_are_runs_read_twice(
+        self, runs: str, readings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        small_tree(tmp_path / "run").close()
+        read, read_run = list[Path](), Run.read
+        monkeypatch.setattr(Run, "read", lambda path: read.append(path) or read_run(path))
+        export(tmp_path / "run", "--format", "preference", "--set", f"runs={runs}", "--out", tmp_path / "out")
+        assert len(read) == readings
+
     @pytest.mark.parametrize("form", ["sft", "trajectories"])
     def test_exact_copies(self, tmp_path: Path, form: str) -> None:
         for name in "ab":

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from agent.actions import Write
 from agent.analysis.history import HISTORY, NODES
+from agent.analysis.history.exchanging import RUNS, GitExchange
 from agent.budget import Budget
 from agent.cli.app import app
 from agent.engine.components import Components
-from agent.errors import UsageError
+from agent.errors import PolicyError, UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.run.commands import Order
@@ -32,6 +37,7 @@ from tests.projects import git, task
 
 pytestmark = pytest.mark.namespace
 
+AUTHOR = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "core.fsmonitor=false")
 CHOICES = (Choice(0), Choice(0), Choice(0), Choice(2, act="fuse", other=3))
 
 
@@ -256,3 +262,87 @@ class TestPromoting:
     def test_a_repository_without_the_base_commit_is_refused(self, run, tmp_path):
         with pytest.raises(UsageError, match=r"has no commit .* which the run began from"):
             ramify("promote", run, 4, "--branch", "new", "--repo", halves(tmp_path / "other"))
+
+
+class TestTheExchange:
+    """Of states with other runs, by a git repository that anybody may have written to."""
+
+    @pytest.fixture
+    def shared(self, run, tmp_path):
+        """A repository to which a run has pushed its states, with a hook that git runs when a ref is written."""
+        meet(run, tmp_path / "shared.git")
+        shutil.copytree(run, tmp_path / "other", symlinks=True)
+        hook = tmp_path / "shared.git" / "hooks" / "reference-transaction"
+        hook.parent.mkdir()
+        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        hook.chmod(0o755)
+        return tmp_path / "shared.git"
+
+    def test_brings_in_no_state_that_the_run_has(self, shared, tmp_path):
+        assert meet(tmp_path / "other", shared).next() is None
+
+    def test_brings_in_the_best_of_another_run_once_and_runs_no_program(self, shared, tmp_path):
+        commit = pushed(shared, "halves.py", b"new = 1\n")
+        exchange = meet(tmp_path / "other", shared)
+        choice = exchange.next()
+        assert choice.hint == commit
+        assert exchange.next() is None
+        (action,) = exchange.propose(position(choice), Random(0)).actions
+        assert action == Write("halves.py", "new = 1\n")
+        assert f"{RUNS}/" in git(shared, "for-each-ref")
+        assert not (tmp_path / "ran").exists()
+
+    def test_brings_in_none_of_a_run_that_began_from_other_files(self, shared, tmp_path):
+        pushed(shared, "halves.py", b"new = 1\n", base=b"other = 1\n")
+        assert meet(tmp_path / "other", shared).next() is None
+
+    @pytest.mark.parametrize(("content", "mode", "why"), [
+        (b"/etc/passwd", "120000", "is no file"),
+        (b"\xff", "100644", "is no text"),
+        (b"x" * (2 << 20), "100644", "1 MiB"),
+    ])  # fmt: skip
+    def test_refuses_what_is_no_text_or_too_much(self, content, mode, why, shared, tmp_path):
+        pushed(shared, "halves.py", content, mode=mode)
+        exchange = meet(tmp_path / "other", shared)
+        with pytest.raises(PolicyError, match=why):
+            exchange.propose(position(exchange.next()), Random(0))
+
+    def test_goes_on_without_a_repository_that_is_none(self, run, tmp_path, caplog):
+        (tmp_path / "shared.git").write_text("")
+        assert meet(run, tmp_path / "shared.git").next() is None
+        assert "no states are exchanged" in caplog.text
+
+
+def meet(run, shared):
+    exchange = GitExchange(shared)
+    with Run.read(run) as opened:
+        exchange.meet(opened, None)
+    return exchange
+
+
+def position(choice):
+    return SimpleNamespace(hint=choice.hint)
+
+
+def pushed(shared, path, content, mode="100644", base=None):
+    """The commit of a state of a third run, which changes this file of the base state."""
+    root = git(shared, "for-each-ref", "--format=%(objectname)", f"{RUNS}/*/0").strip()
+    if base is not None:
+        root = committed(shared, root, path, base, "100644", "Ramify-Node: 0\nRamify-Value: 0.1000")
+    commit = committed(shared, root, path, content, mode, "Ramify-Node: 1\nRamify-Value: 0.9999", "-p", root)
+    for number, name in enumerate((root, commit)):
+        git(shared, "-c", "core.hooksPath=/dev/null", "update-ref", f"{RUNS}/{'a' * 12}/{number}", name)
+    return commit
+
+
+def committed(shared, tree, path, content, mode, trailers, *options):
+    index = {"GIT_INDEX_FILE": str(shared / "index"), "GIT_DIR": str(shared)}
+
+    def plumb(*command, stdin=b""):
+        done = subprocess.run(["git", *AUTHOR, *command], input=stdin, env={**os.environ, **index}, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode().strip()
+
+    plumb("read-tree", tree)
+    plumb("update-index", "--cacheinfo", f"{mode},{plumb('hash-object', '-w', '--stdin', stdin=content)},{path}")
+    return plumb("commit-tree", plumb("write-tree"), *options, stdin=f"A state\n\n{trailers}\n".encode())

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -29,7 +30,7 @@ from agent.recipes import GROUPS, everything, named, names
 from agent.run.events import Added, Begun, Spent
 from agent.run.rollouts import Briefing
 from agent.run.run import Run
-from agent.run.tree.choice import Choice
+from agent.run.tree.choice import EXCHANGED, Choice
 from agent.run.tree.evaluation import MANIPULATION
 from agent.solver.contrast import suspects
 from tests import commands
@@ -519,6 +520,35 @@ def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.namespace
+@pytest.mark.parametrize("shared", ["exchange=shared.git", ""], ids=["shared", "alone"])
+def test_evogit_merges_what_two_processes_found_that_share_only_a_git_repository(shared, repo, tmp_path):
+    """The model of each finds one half; before its second line of work it waits until the other has found its own."""
+    found = {"one": threading.Event(), "other": threading.Event()}
+
+    def search(name: str, half: Edit) -> tuple[bool, bool, bool]:
+        case = Case("evogit", len, ([half],), ["workers=1", "budget.max_nodes=5", *filter(None, [shared])])
+        answer, lines = answering(case), chain([False], repeat(True))
+
+        def waiting(body: Mapping[str, Any]) -> Reply:
+            if body["messages"][-1]["role"] != "tool" and next(lines):
+                found[name].set()
+                found["other" if name == "one" else "one"].wait(60)
+            return answer(body)
+
+        with ScriptedServer(waiting) as server, solve(repo, tmp_path / name, case, "evogit", server) as run:
+            found[name].set()
+            brought = {node.id for node in run.tree if node.kind == EXCHANGED}
+            merged = any(node.kind == "fuse" and brought & {*node.parents} for node in run.tree)
+            return bool(brought), merged, bool(run.tree.solved)
+
+    with ThreadPoolExecutor(2) as both:
+        brought, merged, solved = zip(*both.map(search, ("one", "other"), (LOW, HIGH)), strict=True)
+    assert all(brought) == all(solved) == any(merged) == bool(shared), "the second may get what the first merged"
+    assert any(brought) == any(solved) == bool(shared)
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
 def test_experepair_tells_a_run_of_a_repair_like_it(repo, tmp_path):
     about = task("Both halves of a pair are wrong.", tags={"repo": "x/pairs"})
     remember(Memory(tmp_path / "memory.db"), recorded(tmp_path / "earlier", about))
@@ -544,6 +574,25 @@ def test_refactorbench_tells_a_model_which_references_are_still_to_be_updated(tr
             "Files that you have changed: halves.py.\nYour change took names away that these places still use. Update"
         )
         assert any(told in text and "- test_halves.py:9: twice" in text for text in seen) == (track == "true")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("judge", ["criteria", "vote"])
+def test_the_weights_of_criteria_choose_between_rollouts_that_tests_leave_equal(judge, repo, tmp_path):
+    def answer(body: Mapping[str, Any]) -> Reply:
+        if "weight" in body["messages"][-1]["content"]:
+            judged = [("reach", 2, "A"), ("clearness", 3, "B")]
+            rows = [{"criterion": name, "weight": weight, "winner": best} for name, weight, best in judged]
+            return says(json.dumps({"criteria": rows}))
+        return lines(body)
+
+    options = ["rollouts=2", f"tournament.judge={judge}", "tournament.votes=1"]
+    lines = answering(case := Case("", len, ([LOW, HIGH], [LOWER, HIGH]), options))
+    with ScriptedServer(answer) as server, solve(repo, tmp_path / "run", case, "", server) as run:
+        (ballot,) = run.ballots
+        assert ballot.judge == ("openai/tiny (criteria)" if judge == "criteria" else "openai/tiny")
+        assert ballot.winner == ballot.group[judge == "criteria"]
 
 
 def test_a_run_says_which_recipe_it_was_begun_with(tmp_path):

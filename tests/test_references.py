@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent.actions import Submit
+from agent.engine.review import Review
 from agent.evaluate.references import tracked
-from sandboxes import Provider, Workspace
+from agent.measure import Outcome, SuiteReport
+from sandboxes import Change, Provider, Snapshot, Workspace
 from tests.projects import commit
+from tests.test_actions import Suite
 
 pytestmark = pytest.mark.namespace
 BEFORE = {
@@ -79,3 +84,28 @@ def test_a_removed_module_is_out_of_date_where_it_is_imported(provider: Provider
 
 def test_a_source_that_cannot_be_parsed_takes_no_name_away(provider: Provider, tmp_path: Path) -> None:
     assert left(provider, tmp_path / "repo", prices="def total(\n") == (["shop/prices.py"], [])
+
+
+def test_a_state_is_searched_once_in_an_answer_that_tests_and_submits(provider: Provider, tmp_path: Path) -> None:
+    class Counted:
+        """The provider, which counts how often two states are compared."""
+
+        compared = 0
+
+        def changes(self, base: Snapshot, state: Snapshot) -> tuple[Change, ...]:
+            self.compared += 1
+            return provider.changes(base, state)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(provider, name)
+
+    base = provider.create(Workspace(commit(tmp_path / "repo", BEFORE)))
+    with provider.at(base) as box:
+        box.write("shop/prices.py", renamed(PRICES, {"def total": "def amount"}).encode())
+        state = box.snapshot()
+    suite, counted = Suite(SuiteReport({"t.py::a": Outcome.PASSED})), Counted()
+    given: Any = (suite.task, counted, base, suite.report, suite, lambda usage: None, ())
+    review = Review(*given, track=True)
+    assert "shop/cart.py:7: total" in review.tested(state, ()).text
+    assert "shop/cart.py:7: total" in review.submitted(state, Submit()).text
+    assert counted.compared == 1

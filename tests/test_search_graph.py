@@ -20,7 +20,7 @@ from agent.policy import Position, Proposal
 from agent.run.commands import Order, Steering
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.search.graph import Graph
+from agent.search.graph import Graph, Heads
 from agent.search.support.repairs import Repairs
 from agent.solver.solve import solve
 from sandboxes.namespace.provider import NamespaceProvider
@@ -200,6 +200,22 @@ def test_goes_on_as_mcts_where_there_is_nothing_to_merge():
 
 
 shapes = st.lists(st.tuples(st.integers(0, 30), st.sets(st.sampled_from(GOALS)), st.booleans()), max_size=20)
+
+
+@given(shapes, st.sets(st.integers(1, 20), max_size=3))
+def test_the_best_state_of_a_branch_is_the_first_of_highest_value_that_is_not_pruned(shape, pruned):
+    made = tree(passing(0, None, value=0.1))
+    kept = made.view("kept", Heads)
+    for parent, passed, _ in shape:
+        made.add(passing(len(made), parent % len(made), value=len(passed) / 10))
+    for each in pruned:
+        if each < len(made):
+            made.prune(each)
+    found = dict[int, int]()
+    better = [each for each in made if each.value > 0.1 and not made.pruned(each.id)]
+    for each in sorted(better, key=lambda each: (-each.value, each.id)):
+        found.setdefault(made.path(each.id)[1].id, each.id)
+    assert list(kept.by_branch().items()) == list(found.items())
 
 
 @given(shapes, st.sets(st.integers(1, 20), max_size=3))

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agent.analysis.history.exchanging import GitExchange
 from agent.budget import Budget, ParentBudget
 from agent.build.factories import (
     foresight_of,
@@ -219,6 +220,7 @@ def make_parts(
         workers=settings.workers,
         seed=settings.seed,
         others=tuple(others),
+        exchange=GitExchange(settings.exchange) if settings.exchange else None,
         gate=settings.gate,
         track=settings.track,
         allowed=settings.sandbox.allow,

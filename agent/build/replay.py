@@ -103,6 +103,10 @@ def _replayable(old: Run, source: Path) -> Started:
         raise UsageError(f"{source}: its version of ramify did not record the answers of models; solve it again")
     if started.settings.get("delegate"):
         raise UsageError(f"{source} divided its issue into several searches; only a single one can be replayed")
+    if started.settings.get("exchange"):
+        raise UsageError(
+            f"{source} took states from other runs, which its journal does not have; it cannot be replayed"
+        )
     checkout = load_task(started.task).workspace.path
     if checkout is not None and not checkout.is_dir():
         raise UsageError(f"{source}: the checkout {checkout} that it searched is missing; restore it as it was then")

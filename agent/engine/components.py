@@ -20,6 +20,7 @@ from agent.run.ballots import Judge
 from agent.run.memo import Memo
 from agent.run.rollouts import Candidate, Plan, Rollout, Summary
 from agent.run.run import Run
+from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.tree import Node
 from agent.search import Search
@@ -27,7 +28,7 @@ from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Components", "Contrast", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
+__all__ = ["Components", "Contrast", "Exchange", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
 
 Recall = Callable[[Task, tuple[Node, ...], Memo], str]
 """What the memory holds that fits the last state of a path. It is looked up once, and noted."""
@@ -101,6 +102,18 @@ class Planner(Protocol):
         ...
 
 
+class Exchange(Policy, Protocol):
+    """Brings in states that other runs of the task found, and gives them those of this run."""
+
+    def meet(self, run: Run, provider: Provider) -> None:
+        """Give what is new, and see what others gave."""
+        ...
+
+    def next(self) -> Choice | None:
+        """Where to bring in a state of another run, as a child for which `propose` is asked; None: there is none."""
+        ...
+
+
 class Contrast(Protocol):
     """Looks at all candidates together for those that only satisfy the tests."""
 
@@ -150,6 +163,8 @@ class Components:
     seed: int = 0
     others: tuple[Policy, ...] = ()
     """Further policies that work on the same tree (`agent.policy.panel`)."""
+    exchange: Exchange | None = None
+    """None: no states of other runs are brought in."""
     gate: Literal["none", "strict"] = "none"
     """`strict`: no state is expanded that is no strict improvement of its parent (`agent.evaluate.improvement`)."""
     allowed: tuple[Kind, ...] = ()

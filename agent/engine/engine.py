@@ -24,6 +24,7 @@ from agent.engine.scheduled_replay import follow
 from agent.engine.selection import choose
 from agent.engine.session import Session
 from agent.errors import PolicyError, RamifyError, Stopped
+from agent.policy import Policy
 from agent.policy.panel import Panel
 from agent.prompts import handed_on
 from agent.run.command_queue import new_orders
@@ -31,7 +32,7 @@ from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured
 from agent.run.eviction import make_room
 from agent.run.schedule import Schedule, ScheduleEntry
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.choice import Choice
+from agent.run.tree.choice import EXCHANGED, Choice
 from agent.search.continuing import OpenLines, continued
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
@@ -86,11 +87,17 @@ class Engine:
     def _work(self) -> None:
         try:
             follow(self._schedule, self)
+            self._meet()
             while (expansion := self._next()) is not None:
                 self.carry_out(expansion)
+                self._meet()
         except BaseException:
             self._end(Stop.FAILED)
             raise
+
+    def _meet(self) -> None:
+        if self._components.exchange:
+            self._components.exchange.meet(self._run, self._components.provider)
 
     # The next expansion
 
@@ -130,6 +137,7 @@ class Engine:
         tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)
+            policy = self._components.exchange if choice.kind == EXCHANGED else policy
             asks = choice.act == "expand"
             if self._in_flight.has(begun) or tree.pruned(choice.node) or (asks and policy is None):
                 continue
@@ -142,8 +150,11 @@ class Engine:
     def _expansion(self, choice: Choice, number: int) -> Expansion | None:
         """A choice with the policy that proposes; None, and the node closed, when no policy has anything left to
         propose there."""
-        tree, node, policy = self._run.tree, choice.node, None
-        if choice.act == "expand":
+        tree, node = self._run.tree, choice.node
+        policy: Policy | None = None
+        if choice.kind == EXCHANGED:
+            policy = self._components.exchange
+        elif choice.act == "expand":
             policy = self._panel.member(tree[node].policy_id) if choice.continues else None
             policy = policy or self._panel.pick(tree, node, Random(f"{self._components.seed}/policy/{number}"))
             if policy is None:
@@ -154,11 +165,13 @@ class Engine:
         return Expansion(self._context, choice, policy, index, number, began, len(tree), attempts)
 
     def _choose(self, rng: Random, number: int) -> Choice | None:
-        """What people ordered, else the line of work that waits, else what the search selects. Several policies on one
-        tree alternate with that."""
+        """A state of another run, if one is new; else what people ordered, else the line of work that waits, else what
+        the search selects. Several policies on one tree alternate with that."""
         run, components = self._run, self._components
         if self._unfinished:
             return continued(run.tree)
+        if components.exchange and (brought := components.exchange.next()) is not None:
+            return brought
         continuing = components.lines is not None and not (self._mixed and number % 2)
         room = None if self._mixed else self._room()
         orders = self._in_flight.orders

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.actions import Action, Observation, RunTests, Submit
 from agent.actions.comparison import told
@@ -56,6 +56,8 @@ class Review:
     """All turns of the conversation before the one that asks."""
     track: bool = False
     """Whether it says what is left of a refactoring."""
+    _found: dict[str, Tracked] = field(default_factory=dict, init=False, repr=False)
+    """By the digests of states: `run_tests` and `submit` in one answer look at the same one."""
 
     def tested(self, state: Snapshot, tests: tuple[str, ...], answered: Sequence[Observation] = ()) -> Observation:
         """What these tests say, and all where the suite is quick or none is named; with the diff, where the model has
@@ -167,7 +169,11 @@ class Review:
 
     def _tracked(self, state: Snapshot) -> Tracked | None:
         """How far a refactoring has come; None where that is not tracked, or nothing was changed."""
-        return tracked(self.provider, self.base, state) if self.track and state.digest != self.base.digest else None
+        if not self.track or state.digest == self.base.digest:
+            return None
+        if state.digest not in self._found:
+            self._found[state.digest] = tracked(self.provider, self.base, state)
+        return self._found[state.digest]
 
     def _progress(self, found: Tracked | None) -> list[str]:
         if found is None:

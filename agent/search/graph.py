@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.tree import NodeId, Tree, View
 from agent.search.mcts import Mcts
 from agent.search.support.options import require_at_least
 from agent.search.support.repairs import Repairs
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "Heads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Graph:
                 ours, theirs = sorted(pair, key=lambda n: (-tree[n].value, n))
                 if _new(tree, ours, theirs):
                     yield _Merge(-len(one | another), -tree[ours].value - tree[theirs].value, ours, theirs)
-        heads_of_branches = _heads_of_branches(tree).values() if self.partial else ()
+        heads_of_branches = tree.view("heads", Heads).by_branch().values() if self.partial else ()
         stagnant = [n for n in heads_of_branches if not tree[n].evaluation.solved and self._stagnates(tree, n)]
         for ours, theirs in combinations(stagnant, 2):
             if _new(tree, ours, theirs):
@@ -100,7 +101,7 @@ class Graph:
         """The best states of branches other than that of the node, the best first; none while its branch gets on."""
         if not self.references:
             return ()
-        heads = _heads_of_branches(tree)
+        heads = tree.view("heads", Heads).by_branch()
         own = heads.pop(tree.path(node)[1].id, None) if node != tree.root.id else None
         if own is not None and not self._stagnates(tree, own):
             return ()
@@ -131,14 +132,31 @@ def _new(tree: Tree, one: NodeId, another: NodeId) -> bool:
     return not tried and not any(first in (node.id, *node.parents) for node in tree.path(last))
 
 
-def _heads_of_branches(tree: Tree) -> dict[NodeId, NodeId]:
-    """The best state of each branch that is better than the base state, by the child of the root that the branch begins
-    with; the best branch first. What was pruned does not count."""
-    branch, head = dict[NodeId, NodeId](), dict[NodeId, NodeId]()
-    for node in tree:
-        if not node.parents:
-            continue
-        begin = branch[node.id] = branch.get(node.parents[0], node.id)
-        if node.value > max(tree.root.value, tree[head.get(begin, tree.root.id)].value) and not tree.pruned(node.id):
-            head[begin] = node.id
-    return dict(sorted(head.items(), key=lambda item: (-tree[item[1]].value, item[1])))
+class Heads(View):
+    """A view of the tree: the best state of each branch, if it is better than the base state. What was pruned does not
+    count."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._branch: dict[NodeId, NodeId] = {}
+        self._better: dict[NodeId, list[tuple[float, NodeId]]] = {}
+        """The states of each branch that are better than the base state, the best first."""
+
+    def changed(self, node_id: NodeId) -> None:
+        """Add a new node."""
+        node = self._tree[node_id]
+        if not node.parents or node_id in self._branch:
+            return
+        begin = self._branch[node_id] = self._branch.get(node.parents[0], node_id)
+        if node.value > self._tree.root.value:
+            insort(self._better.setdefault(begin, []), (-node.value, node_id))
+
+    def by_branch(self) -> dict[NodeId, NodeId]:
+        """By the child of the root that the branch begins with; the best branch first."""
+        kept = ((begin, self._kept(states)) for begin, states in self._better.items())
+        return dict(
+            sorted(((b, n) for b, n in kept if n is not None), key=lambda each: (-self._tree[each[1]].value, each[1]))
+        )
+
+    def _kept(self, states: Sequence[tuple[float, NodeId]]) -> NodeId | None:
+        return next((node_id for _, node_id in states if not self._tree.pruned(node_id)), None)

@@ -25,6 +25,11 @@ Exporter = Callable[["Run"], Iterator[Row]]
 class Compares(Protocol):
     """An exporter that compares the runs of a task: it sees all runs before it makes the first row."""
 
+    @property
+    def compares(self) -> bool:
+        """Whether its options ask for that."""
+        ...
+
     def look(self, run: Run) -> None:
         """Take in a run."""
         ...

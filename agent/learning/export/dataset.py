@@ -83,7 +83,7 @@ def look(
     """
     if order.easy_first:
         runs = _easy_first(runs)
-    if isinstance(order.exporter, Compares):
+    if isinstance(order.exporter, Compares) and order.exporter.compares:
         _show(runs, order.exporter)
     sources = [_source(run, _rows(run, order, write)) for run in _read(runs)]
     order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)

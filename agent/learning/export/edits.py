@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agent.learning.export import Row, refused
 from agent.learning.export.provenance import of_answers
@@ -67,6 +67,7 @@ class Edits:
 class Judged(Edits):
     """As `Edits`, for kinds with right and wrong edits: an edit that was right in one run is right in all."""
 
+    compares: ClassVar[bool] = True
     _right: set[str] = field(default_factory=set, init=False, repr=False)
     """The right edits of all runs, by `_name`."""
 

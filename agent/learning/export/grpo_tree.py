@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agent.learning.export import Row
 from agent.learning.export.advantages import Advantages, Peers, advantages
@@ -41,6 +41,7 @@ class GrpoTree:
     outcome: Outcome = "solved"
     """What is averaged over the leaves: whether they are solved, or their value."""
 
+    compares: ClassVar[bool] = True
     _peers: dict[str, Peers] = field(default_factory=dict, init=False, repr=False)
     """By task."""
 

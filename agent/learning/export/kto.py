@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
@@ -19,6 +20,7 @@ class Kto:
     """One row for each answer (`prompt`, `completion`, `label`). The same answer to the same prompt, in several
     expansions or runs, is one row of each run; it is desirable if it led to a solved state in any of them."""
 
+    compares: ClassVar[bool] = True
     _good: set[str] = field(default_factory=set, init=False, repr=False)
     """The answers that led to a solved state in any run."""
 

@@ -65,10 +65,14 @@ class Preference:
         if self.most < 1:
             raise ValueError(f"most={self.most}: give at least 1")
 
+    @property
+    def compares(self) -> bool:
+        """Whether answers of several runs are paired."""
+        return self.runs == "all"
+
     def look(self, run: Run) -> None:
         """Take in the answers of a run, for pairs with those of other runs."""
-        if self.runs == "all":
-            self._prefixes.take_in(run)
+        self._prefixes.take_in(run)
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from agent.run.tree.tree import Act, NodeId
 
-__all__ = ["REPAIR", "REPRODUCTION", "Choice", "Reason"]
+__all__ = ["EXCHANGED", "REPAIR", "REPRODUCTION", "Choice", "Reason"]
 
 REPAIR = "repair"
 """The kind of child that takes another way from where an earlier rollout went wrong (`agent.solver.refine.local`)."""
+EXCHANGED = "exchanged"
+"""The kind of child that another run found (`agent.analysis.history.exchanging`)."""
 REPRODUCTION = "reproduction"
 """The kind of line of work that begins with a test that shows the issue."""
 
