@@ -338,8 +338,8 @@ class TestPairsOfSeveralRuns:
             made.close().close()
         return [tmp_path / name for name in ("best", "worst", "middling")]
 
-    def exported(self, runs: list[Path], out: Path, *more: str) -> list[Row]:
-        argv = ["export", *map(str, runs), "--format", "preference", "--out", str(out), *more]
+    def exported(self, runs: list[Path], out: Path, *more: str, form: str = "preference") -> list[Row]:
+        argv = ["export", *map(str, runs), "--format", form, "--out", str(out), *more]
         assert CliRunner().invoke(app, argv, catch_exceptions=False).exit_code == 0
         file = out / "train.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -362,6 +362,10 @@ class TestPairsOfSeveralRuns:
         assert self.exported(runs, tmp_path / "one") == []
         near = self.exported(runs, tmp_path / "near", "--set", "runs=all", "--set", "gap=0.6")
         assert [row["chosen"][0]["content"] for row in near] == ["best"]
+
+    def test_are_there_in_the_format_of_openai_too(self, runs: list[Path], tmp_path: Path) -> None:
+        found = self.exported(runs, tmp_path / "rows", "--set", "runs=all", form="openai-preference")
+        assert [row["preferred_output"][0]["content"] for row in found] == ["best", "middling"]
 
 
 class TestStepValues:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from agent.errors import UsageError
-from agent.learning.export import Exporter, Row, openai
+from agent.learning.export import Compares, Exporter, Row, openai
 from agent.learning.export.critique import Critique
 from agent.learning.export.edits import Edits, Judged
 from agent.learning.export.grpo_tree import GrpoTree
@@ -81,7 +81,7 @@ def make(name: str, options: Mapping[str, str]) -> Exporter:
         raise UsageError(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
     chosen = FORMATS[name]
     exporter: Exporter = construct(chosen, name, options)
-    return exporter if chosen.form is None else _formed(exporter, chosen.form)
+    return exporter if chosen.form is None else _Formed(exporter, chosen.form)
 
 
 def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
@@ -101,8 +101,23 @@ def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
         raise UsageError(f"the format {name}: {error}") from error
 
 
-def _formed(exporter: Exporter, form: Callable[[Row], Row]) -> Exporter:
-    return lambda run: (row if "refused" in row else form(row) for row in exporter(run))
+@dataclass(frozen=True, slots=True)
+class _Formed:
+    """An exporter whose rows are converted."""
+
+    exporter: Exporter
+    form: Callable[[Row], Row]
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        return (row if "refused" in row else self.form(row) for row in self.exporter(run))
+
+    @property
+    def compares(self) -> bool:
+        return isinstance(self.exporter, Compares) and self.exporter.compares
+
+    def look(self, run: Run) -> None:
+        if isinstance(self.exporter, Compares):
+            self.exporter.look(run)
 
 
 def options_of(chosen: Format) -> dict[str, Any]:
