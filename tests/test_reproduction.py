@@ -261,14 +261,16 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
 
 @pytest.mark.namespace
 @pytest.mark.parametrize(
-    ("test", "change", "told"),
+    ("test", "change", "told", "left"),
     [
-        (GOOD, FIX, "reproduces the issue, and passes with your change: test_issue.py::test_issue"),
-        (GOOD, SAME, "test_issue.py::test_issue fails with your change as it does without"),
+        (GOOD, FIX, "reproduces the issue, and passes with your change: test_issue.py::test_issue", "call `submit`"),
+        (GOOD, SAME, "test_issue.py::test_issue fails with your change as it does without", "correct the change, or"),
     ],
     ids=["repaired", "not repaired"],
 )
-def test_a_judge_is_told_what_the_tests_show_that_a_change_adds(provider, repo, tmp_path, test, change, told):
+def test_a_judge_and_the_author_are_told_what_the_tests_show_that_a_change_adds(
+    provider, repo, tmp_path, test, change, told, left
+):
     edits = (
         ("edit", {"path": "test_issue.py", "old": "", "new": test}),
         ("edit", {"path": "means.py", "old": BUG, "new": change}),
@@ -284,3 +286,5 @@ def test_a_judge_is_told_what_the_tests_show_that_a_change_adds(provider, repo, 
     asked = str(judge.heard[0])
     assert "The change adds tests of its own. Its author was told of them:" in asked
     assert told in asked
+    read = next(m["content"] for m in policy.heard[1] if m["role"] == "tool" and told in m["content"])
+    assert left in read.splitlines()[-1]

@@ -192,6 +192,8 @@ class Review:
             return "Only tests are changed so far: now make the change that the issue asks for."
         if not report.valid or self._open_goals(report):
             return "The work is not done yet."
+        if finding is not None and finding.failing:
+            return "A test of your own fails: correct the change, or the test."
         compared = compare(self.baseline, report)
         return render("chat_left", broken=bool(compared.newly_broken), goals=bool(self.task.goal_tests)).strip()
 

@@ -48,6 +48,8 @@ class Finding:
     """The tests that fail without the state's change and pass with it."""
     alone: tuple[str, ...] = ()
     """The tests that fail in a state that changes nothing else: they show the issue, and nothing repairs it yet."""
+    failing: tuple[str, ...] = ()
+    """The tests that fail with the change as they do without."""
     problem: str = ""
     """Why there are none, for the author of the tests; of tests `alone`, how they fail."""
     runs: int = 0
@@ -92,7 +94,8 @@ class Reader:
         still = [test for test in failing if not changed.passed(test)]
         if still and tried:
             why = excerpt(changed.messages.get(still[0], changed.problem), MESSAGE_BYTES)[0]
-            return Finding(problem=f"{still[0]} fails with your change as it does without:\n{why}")
+            told = f"{still[0]} fails with your change as it does without:\n{why}"
+            return Finding(failing=tuple(still), problem=told)
         second = self._failures(once_more())
         if unsteady := [test for test in failing if test not in second]:
             problem = f"{unsteady[0]} failed on the unchanged code and then did not: make it fail each time"
