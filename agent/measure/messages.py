@@ -16,7 +16,8 @@ _RAISED = re.compile(r"(?:^E[ \t].*\n?)+", re.MULTILINE)
 _NAMED = re.compile(r"^[\w.]*(?:Error|Exception|Warning|Exit|Interrupt|panic)\b.*$", re.MULTILINE)
 _MISSING = re.compile(r"\bModuleNotFoundError: No module named '(\w+)'")
 INSTALL = (
-    'install it in the sandbox with --setup "pip install PACKAGE", or name an environment that has it with --python DIR'
+    'install it in the sandbox with --setup "pip install PACKAGE", or "pip install -e ." if it is the project itself, '
+    "or name an environment that has it with --python DIR"
 )
 """The remedy for a package that is missing."""
 _PLACE = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.MULTILINE)
