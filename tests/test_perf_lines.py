@@ -20,8 +20,8 @@ def test_right_and_wrong_patches_are_counted_by_what_a_judge_gave_and_what_their
     assert lines[0] == "| 4 answers |  |"
     assert "| right | 2 of 4 " in lines[2]
     assert "shows the issue | 1 of 4 " in lines[3]
-    assert "| right where there is such a test | 1 of 1 " in lines[4]
-    assert "| right where there is none | 1 of 3 " in lines[5]
+    assert "| right, of those with such a test | 1 of 1 " in lines[4]
+    assert "| right, of those without | 1 of 3 " in lines[5]
     assert "at least 0.5 | 1 of 2 " in lines[6]
     assert "scores 0.40 to 0.90" in lines[6]
     assert "at least 0.5 | 1 of 1 " in lines[7]

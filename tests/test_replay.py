@@ -163,11 +163,19 @@ def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path):
         replay(tmp_path / "run", tmp_path / "new")
 
 
-def test_a_run_that_delegated_the_parts_of_its_issue_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"delegate": True}, "divided its issue into several searches"),
+        ({"exchange": "shared.git"}, "took states from other runs"),
+    ],
+    ids=["delegated", "exchanged"],
+)
+def test_a_run_that_rests_on_more_than_its_journal_is_refused(settings, why, tmp_path):
     with Run.open(tmp_path / "run") as run:
-        run.record(Started(dump_task(task(tmp_path)), {"delegate": True}, Snapshot("s0", "d0")))
+        run.record(Started(dump_task(task(tmp_path)), settings, Snapshot("s0", "d0")))
         run.record(Added(node(0)))
-    with pytest.raises(UsageError, match="divided its issue into several searches"):
+    with pytest.raises(UsageError, match=why):
         replay(tmp_path / "run", tmp_path / "new")
 
 

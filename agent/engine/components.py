@@ -106,11 +106,11 @@ class Exchange(Policy, Protocol):
     """Brings in states that other runs of the task found, and gives them those of this run."""
 
     def meet(self, run: Run, provider: Provider) -> None:
-        """Give what is new, and see what others gave."""
+        """Share new states of this run, and read those of others."""
         ...
 
     def next(self) -> Choice | None:
-        """Where to bring in a state of another run, as a child for which `propose` is asked; None: there is none."""
+        """A choice to try a state of another run, which `propose` then reads; None if no new one is known."""
         ...
 
 

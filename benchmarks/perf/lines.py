@@ -9,7 +9,7 @@ are 95 % score intervals (`benchmarks.reports.report.wilson`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -36,9 +36,9 @@ class Answer:
     reproduced: bool
     """Whether a test that it adds fails without it and passes with it."""
     score: float | None
-    """What the judge gave the state, in [0, 1]; None: nobody was asked."""
+    """What the judge gave the state, in [0, 1]; None if it was not asked."""
     requests: int
-    """What proposing it took."""
+    """The number of requests that proposed it."""
     judged: int
     """The requests of the judge."""
     measurements: int
@@ -49,7 +49,7 @@ def answers(batch: Path) -> Iterator[Answer]:
     """The answers of a batch that are graded.
 
     Raises:
-        UsageError: the folder is no batch.
+        UsageError: the folder is not a batch.
         agent.errors.JournalError: a run cannot be read.
     """
     attempts, verdicts = read_graded(batch)
@@ -82,27 +82,28 @@ def _score(directory: Path) -> float | None:
 
 def table(found: Sequence[Answer]) -> str:
     """The rates, one a line."""
-    right, wrong = ([each for each in found if each.right is verdict] for verdict in (True, False))
     lines = [
-        ("right", _rate(len(right), len(found))),
-        ("with a test of its own that shows the issue", _rate(sum(each.reproduced for each in found), len(found))),
-        ("right where there is such a test", _right_share([each for each in found if each.reproduced])),
-        ("right where there is none", _right_share([each for each in found if not each.reproduced])),
-        (f"right patches that the judge gives at least {ACCEPTS}", _accepted(right)),
-        (f"wrong patches that the judge gives at least {ACCEPTS}", _accepted(wrong)),
+        ("right", _share(each.right for each in found)),
+        ("with a test of its own that shows the issue", _share(each.reproduced for each in found)),
+        ("right, of those with such a test", _share(each.right for each in found if each.reproduced)),
+        ("right, of those without", _share(each.right for each in found if not each.reproduced)),
+        (f"right patches that the judge gives at least {ACCEPTS}", _accepted(each for each in found if each.right)),
+        (f"wrong patches that the judge gives at least {ACCEPTS}", _accepted(each for each in found if not each.right)),
         ("requests to propose it, of the judge, test runs (medians)", _medians(found)),
     ]
     return "".join(f"| {name} | {value} |\n" for name, value in [(f"{len(found)} answers", ""), ("---", "---"), *lines])
 
 
-def _right_share(found: Sequence[Answer]) -> str:
-    return _rate(sum(each.right for each in found), len(found))
+def _share(flags: Iterable[bool]) -> str:
+    known = list(flags)
+    low, high = wilson(sum(known), len(known))
+    return f"{sum(known)} of {len(known)} [{low:.2f}, {high:.2f}]"
 
 
-def _accepted(found: Sequence[Answer]) -> str:
+def _accepted(found: Iterable[Answer]) -> str:
     scores = [each.score for each in found if each.score is not None]
     shown = f", scores {min(scores):.2f} to {max(scores):.2f}" if scores else ""
-    return _rate(sum(score >= ACCEPTS for score in scores), len(scores)) + shown
+    return _share(score >= ACCEPTS for score in scores) + shown
 
 
 def _medians(found: Sequence[Answer]) -> str:
@@ -110,13 +111,13 @@ def _medians(found: Sequence[Answer]) -> str:
     return ", ".join(f"{median(column):g}" for column in counts)
 
 
-def _rate(count: int, of: int) -> str:
-    low, high = wilson(count, of)
-    return f"{count} of {of} [{low:.2f}, {high:.2f}]"
-
-
 def main(batches: Sequence[str]) -> None:
-    """Print the answers of graded batches, and their rates."""
+    """Print the answers of graded batches, and their rates.
+
+    Raises:
+        UsageError: a folder is not a batch, or nothing is graded.
+        agent.errors.JournalError: a run cannot be read.
+    """
     found = [answer for batch in batches for answer in answers(Path(batch))]
     if not found:
         raise UsageError("no graded answers: give folders of `ramify bench run`, after `ramify bench grade`")

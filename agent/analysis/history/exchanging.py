@@ -62,10 +62,10 @@ class GitExchange:
     _shared: set[int] = field(default_factory=set)
     _found: list[_Foreign] = field(default_factory=list)
     _taken: set[str] = field(default_factory=set)
-    """Trees of states that were brought in, or need not be."""
+    """The trees of this run's own states, and of those that it has proposed already."""
 
     def meet(self, run: Run, provider: Provider) -> None:
-        """Push what is new, and see what others pushed. That git fails is a warning: the search goes on alone."""
+        """Push new states, and read what others pushed. If git fails, log a warning; the search continues alone."""
         with self._met:
             try:
                 own = keep(run, lambda: nullcontext(provider))
@@ -108,7 +108,7 @@ class GitExchange:
             raise SandboxError(f"no repository can be made there: {error.strerror or error}") from error
         location = locate(self.path)
         if location is None:
-            raise SandboxError("it is no git repository; name another path")
+            raise SandboxError("it is not a git repository; name another path")
         return opened(location, writable=True)
 
     def _push(self, shared: Git, own: Git, run: Run, commits: dict[int, str]) -> None:

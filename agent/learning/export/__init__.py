@@ -27,7 +27,7 @@ class Compares(Protocol):
 
     @property
     def compares(self) -> bool:
-        """Whether its options ask for that."""
+        """Whether its options ask for the comparison."""
         ...
 
     def look(self, run: Run) -> None:

@@ -292,6 +292,6 @@ class ChatPolicy:
 
 
 def _seed(position: Position, rng: Random) -> int:
-    """The seed of a request, in 31 bits. It depends on the task too: searches of a batch share the run's seed, and a
-    server that is given the same seed draws the same place of each distribution, whatever the prompt."""
+    """The seed of a request, in 31 bits. It depends on the task as well: all searches of a batch have the same seed,
+    and a server uses the same random numbers for equal seeds, whatever the prompt."""
     return Random(f"{rng.getrandbits(31)}/{position.task.id}").getrandbits(31)
