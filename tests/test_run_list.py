@@ -118,7 +118,11 @@ class TestNamingARun:
                 if stop:
                     run.record(Started(dump_task(Task("t", "x", Workspace(path=checkout), "pytest")), {}, S0))
                     run.record(Ended("no_patch", stop, reason="there is no test 'a'"))
-        assert f"ramify resume {older}" in ramify("show").stdout
+        said = ramify("show")
+        assert f"ramify resume {older}" in said.stdout
+        assert (
+            said.stderr == "the last run, empty, did not begin: it recorded nothing; this is the run before it, older\n"
+        )
         assert {line["run"]: line["status"] for line in json.loads(ramify("runs", "--json").stdout)} == {
             "older": "not ended",
             "refused": "no_patch",
@@ -133,6 +137,28 @@ class TestNamingARun:
             run.record(Started(dump_task(Task("t", "x", Workspace(path=checkout), "pytest")), {}, S0))
             run.record(Ended("no_patch", "INTERRUPTED"))
         assert "no_patch: interrupted" in ramify("show").stdout
+
+    def test_in_a_checkout_it_is_the_last_run_of_that_checkout(self, ramify, record, checkout, environment, tmp_path):
+        mine = record("mine", status="", age_s=100)
+        other = tmp_path / "other"
+        subprocess.run(["git", "init", "-q", other], check=True)
+        with Run.open(tmp_path / "state" / "ramify" / "runs" / "theirs") as run:
+            run.record(Started(dump_task(Task("t", "x", Workspace(path=other), "pytest")), {}, S0))
+            run.record(Ended("no_patch", "FAILED", reason="there is no test 'a'"))
+        below = checkout / "docs"
+        below.mkdir()
+        assert f"ramify resume {mine}" in commands.ramify(["show"], cwd=below, env=environment).stdout
+        refused = commands.ramify(["apply"], cwd=other, env=environment)
+        assert refused.returncode == 2
+        assert "the last run, theirs, did not begin: there is no test 'a'; `ramify runs` lists" in refused.stderr
+        assert (checkout / "a.py").read_text() == "x = 1\n"
+
+    def test_in_a_checkout_without_runs_no_other_run_is_meant(self, ramify, record, environment, tmp_path):
+        record("theirs")
+        subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
+        for command in ("apply", "show", "resume"):
+            said = commands.ramify([command], cwd=tmp_path / "other", env=environment)
+            assert (said.returncode, f"there is no run of {tmp_path / 'other'}" in said.stderr) == (2, True)
 
     def test_a_bare_name_is_enough_wherever_one_stands(self, ramify, record):
         older = record("older", status="", age_s=100)
