@@ -11,7 +11,7 @@ from agent.measure.messages import INSTALL, missing_package
 from agent.measure.naming import Names, likely_id
 from agent.task import Task
 
-__all__ = ["resolve_goals"]
+__all__ = ["lacking", "resolve_goals"]
 
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
@@ -46,8 +46,15 @@ def _repairable(failing: tuple[str, ...], baseline: SuiteReport) -> tuple[str, .
     missing = {test: missing_package(baseline.messages.get(test, "")) for test in failing}
     packages = ", ".join(sorted(filter(None, set(missing.values()))))
     if failing and all(missing.values()):
-        raise UsageError(f"the tests that fail only lack a package ({packages}): {INSTALL}; or name a test as a goal")
+        raise UsageError(f"the tests that fail only lack a package ({packages}): {INSTALL}")
     return tuple(test for test in failing if not missing[test])
+
+
+def lacking(goals: tuple[str, ...], baseline: SuiteReport) -> dict[str, str]:
+    """The goals in files that cannot be imported, each with the package that the file lacks."""
+    files = {goal: file_of(goal) for goal in goals if file_of(goal) in baseline.outcomes}
+    missing = {goal: missing_package(baseline.messages.get(file, "")) for goal, file in files.items()}
+    return {goal: package for goal, package in missing.items() if package}
 
 
 def _test_id(goal: str, names: Names, baseline: SuiteReport) -> str:

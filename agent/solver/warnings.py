@@ -59,6 +59,9 @@ def _not_imported(report: SuiteReport) -> Iterator[str]:
 
 
 def _of_run(run: Run) -> Iterator[str]:
+    task = run.started.task if run.started else {}
+    if task.get("statement", "").strip() and not task.get("goal_tests") and not run.usage.model_calls:
+        yield "no model read the issue: the goals are the tests that failed before the search"
     flaky = [test for node in run.tree if node.parents for test in node.report.flaky]
     flaky += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     if flaky:
