@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -208,11 +207,25 @@ class TestApplyingAnEarlierAnswer:
         assert f"ramify resume {directory}" in ramify("apply").stderr
 
 
-def test_a_run_in_a_directory_of_its_own_is_listed_as_well(ramify, checkout, tmp_path):
+@pytest.fixture
+def committed(checkout):
+    """The checkout, with a failing test and a commit."""
+    (checkout / "test_a.py").write_text("from a import x\n\n\ndef test_x():\n    assert x == 2\n")
     subprocess.run(["git", "-C", checkout, "add", "-A"], check=True)
     identity = ("-c", "user.name=t", "-c", "user.email=t@localhost")
     subprocess.run(["git", "-C", checkout, *identity, "commit", "-q", "-m", "base"], check=True)
-    test = f"{sys.executable} -c pass"
-    ramify("solve", "--issue", "Add up.", "--repo", checkout, "--out", "own", "--test", test, "--max-nodes", 1)
+    return checkout
+
+
+def test_a_run_in_a_directory_of_its_own_is_listed_as_well(ramify, committed, tmp_path):
+    ramify("solve", "--issue", "Add up.", "--repo", committed, "--out", "own", "--max-nodes", 1)
     (line,) = json.loads(ramify("runs", "--json").stdout)
     assert (line["run"], line["issue"]) == (str(tmp_path / "own"), "Add up.")
+
+
+def test_a_refused_run_leaves_nothing_behind(ramify, committed, tmp_path):
+    for _ in range(2):
+        said = ramify("fix", "test_a.py::test_typo", "--repo", committed, "--out", "own")
+        assert (said.returncode, "there is no test 'test_a.py::test_typo'" in said.stderr) == (2, True), said.stderr
+    assert json.loads(ramify("runs", "--json").stdout) == []
+    assert not (tmp_path / "own").exists()

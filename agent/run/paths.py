@@ -21,6 +21,7 @@ __all__ = [
     "begun",
     "checkout_of",
     "find_run",
+    "is_begun",
     "is_run",
     "journal_of",
     "known_runs",
@@ -48,6 +49,11 @@ def name_of(run: Path) -> str:
 def is_run(directory: Path) -> bool:
     """Whether a directory holds a run."""
     return (directory / "journal.jsonl").is_file()
+
+
+def is_begun(run: Path) -> bool:
+    """Whether a run has a base state, so that it can be resumed."""
+    return any(isinstance(event, Started) for event in read_events(journal_of(run)))
 
 
 def runs_dir() -> Path:

@@ -17,13 +17,14 @@ from agent.files import write_atomically
 from agent.solver.candidates import CandidatePool
 from sandboxes import SandboxError
 
-__all__ = ["SALVAGED", "salvaging"]
+__all__ = ["LOOK_S", "SALVAGED", "salvaging"]
 
 log = logging.getLogger(__name__)
 
 SALVAGED = "salvaged.patch"
 """The file in a run's directory with the best patch of a cancelled session that has not ended."""
 LOOK_S = 0.2
+"""How often a waiting thread looks whether its block has ended."""
 
 
 @contextmanager
