@@ -196,6 +196,17 @@ class TestApplyingAnEarlierAnswer:
         assert (said.returncode, said.stderr) == (0, f"applied to {checkout}\n")
         assert (checkout / "a.py").read_text() == "x = 2\n"
 
+    def test_a_patch_that_is_applied_already_is_not_applied_again(self, ramify, record, checkout):
+        record("run")
+        ramify("apply")
+        said = ramify("apply")
+        assert (said.returncode, said.stderr) == (
+            2,
+            f"ramify: nothing was applied to {checkout}: the patch is applied there already\n",
+        )
+        (checkout / "a.py").write_text("x = 3\n")
+        assert "a.py changed since the run began" in ramify("apply").stderr
+
     def test_a_patch_that_is_not_finished_is_shown_and_not_applied(self, ramify, record, checkout):
         directory = record("run", status="improved")
         said = ramify("apply", "run")

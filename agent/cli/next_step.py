@@ -38,7 +38,7 @@ def next_step(result: Result, applied_to: Path | None) -> str:
     if result.stop in RAISED:
         spent = f"; {result.seconds:.0f} are used" if result.stop is Stop.TIME else ""
         return f"ramify resume {run} {RAISED[result.stop]}, with a greater limit (it counts the whole run{spent})"
-    if not is_begun(result.run_dir):
+    if not (result.nodes or is_begun(result.run_dir)):
         return "the same command again; this run had not begun"
     return f"ramify {'resume' if result.stop in RESUMABLE else 'show'} {run}"
 
