@@ -14,13 +14,13 @@ from agent.analysis.report.progress import Progress
 from agent.cli import checkout
 from agent.cli.ci.github import ISSUE, fetch_issue
 from agent.cli.interactive import OutputOptions, run_interactively, say
-from agent.errors import UsageError
+from agent.errors import RamifyError, UsageError, exit_code_of
 from agent.measure.adapters.registry import choose
 from agent.run.paths import new_run_dir, note_run, slug, store_of
 from agent.run.run import Run
 from agent.settings import Settings
 from agent.task import Task
-from sandboxes import Workspace
+from sandboxes import SandboxError, Workspace
 
 __all__ = ["SolveRequest", "begin", "read_issue"]
 
@@ -113,8 +113,9 @@ def begin(
     progress = Progress(quiet=output.quiet, python=partial(python_of, store=store_of(directory)))
     try:
         return run_interactively(partial(start, task, settings, directory), output, progress)
-    except UsageError:
-        _remove_unless_searched(directory)
+    except (RamifyError, SandboxError) as error:
+        if exit_code_of(error) == UsageError.exit_code:
+            _remove_unless_searched(directory)
         raise
 
 
