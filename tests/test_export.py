@@ -27,7 +27,7 @@ from agent.policy.chat.dialects import NATIVE, TEXT
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.transcript import pack
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.search.linear import Linear
 from agent.solver.solve import solve
 from sandboxes import Provider, Workspace

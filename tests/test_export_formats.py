@@ -17,7 +17,7 @@ from agent.policy.chat.dialects import TEXT
 from agent.run.events import Asked, Merged, Round
 from agent.run.rollouts import Briefing, Plan
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from tests.exporting import Recorder, chat_tree, edit, planned, rows, said, shortened, small_tree
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.logs import PARSERS
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from agent.task import dump_task
 from benchmarks.cli import run as cli_run
 from benchmarks.data import clones

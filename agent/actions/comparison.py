@@ -10,8 +10,6 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import Comparison
 from agent.measure.ids import file_of
 
-__all__ = ["stopped_early", "told"]
-
 SHOWN = 5
 """Tests that are shown with their message."""
 NAMED = 20

@@ -32,16 +32,6 @@ from agent.solver.tournament.judges import judge_of
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = [
-    "foresight_of",
-    "model_of",
-    "policies_of",
-    "policy_of",
-    "require_needs",
-    "round_components",
-    "search_of",
-    "value_of",
-]
 
 _T = TypeVar("_T")
 

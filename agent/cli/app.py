@@ -30,8 +30,6 @@ from agent.cli.help import EXIT_CODES, example, new_app
 from agent.cli.run_list import LAST, RunDir
 from agent.errors import UsageError
 
-__all__ = ["app"]
-
 app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 

@@ -19,8 +19,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from agent.learning.export.dataset import Order
 
-__all__ = ["export"]
-
 
 ALL = "100,0,0"
 

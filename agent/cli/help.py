@@ -12,8 +12,6 @@ from typer.core import TyperGroup
 from agent.cli.options import PARAMETERS
 from agent.errors import OptionRefused, UsageError
 
-__all__ = ["EXIT_CODES", "HELP", "example", "new_app"]
-
 EXIT_CODES = """\b
 Exit codes:
   0            solved or submitted

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent.run.run import Run
     from sandboxes import Provider
 
-__all__ = ["log", "promote"]
 
 NAMED = 5
 """How many files a message names."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent.learning.memory import Memory
     from agent.learning.memory.items import Item, Kind
 
-__all__ = ["app"]
 
 app = new_app(
     help="Keep lessons of verified runs in one file, for later runs.",

@@ -15,8 +15,6 @@ from agent.cli import options
 from agent.cli.ci.failures import failures_told
 from agent.errors import UsageError
 
-__all__ = ["check_patch", "fix"]
-
 
 @failures_told
 def fix(

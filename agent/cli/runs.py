@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from agent.run.run import Run
     from agent.solver.result import Result
 
-__all__ = ["Node", "answer_of", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
 """Columns of output that does not go to a terminal."""

@@ -20,8 +20,6 @@ from agent.settings import Settings
 from agent.task import Task
 from sandboxes import Workspace
 
-__all__ = ["SolveRequest", "begin", "read_issue"]
-
 ISSUE_BYTES = 1 << 20
 """A larger issue is an error: a model would not read it."""
 

@@ -17,7 +17,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from agent.learning.training import Method
 
-__all__ = ["app"]
 
 app = new_app(help="Train a policy on recorded searches.", no_args_is_help=True)
 

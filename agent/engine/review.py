@@ -23,12 +23,10 @@ from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
 from agent.prompts import render
 from agent.run.grade import declared
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.task import Task
 from agent.untrusted import terminal_text
 from sandboxes import Provider, Snapshot
-
-__all__ = ["NOT_SUBMITTED", "Review"]
 
 NOT_SUBMITTED = "Not submitted: a call before it in this answer did not succeed. Submit again when the work is done."
 

@@ -15,10 +15,8 @@ from agent.engine.review import NOT_SUBMITTED, Review
 from agent.errors import RamifyError
 from agent.policy import Policy, Position, Proposal
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from sandboxes import Provider, Sandbox, Snapshot
-
-__all__ = ["Host", "Taken", "Turns"]
 
 
 class Host(Protocol):

@@ -25,8 +25,6 @@ from agent.measure.inside.equality import BUILTIN, EVERYTHING, UNFAILING
 from agent.measure.measurer import Measurer
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Controls"]
-
 log = logging.getLogger(__name__)
 
 FORGED = "the patch forges its result: it passes in a copy in which it has to fail"

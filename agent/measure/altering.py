@@ -19,8 +19,6 @@ from typing import cast
 from agent.measure.inside.equality import other
 from agent.parsing import python
 
-__all__ = ["DOCUMENTS", "END", "altered", "failing"]
-
 DOCUMENTS = (".md", ".rst", ".txt")
 """Files whose examples form one test."""
 

@@ -15,8 +15,6 @@ from agent.errors import MeasureError
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 
-__all__ = ["Names", "likely_file", "likely_id"]
-
 PRINTED = re.compile(r"(?P<test>[^\s()]+) \((?P<where>[\w.]+)\)(?: [\[(].*)?", re.DOTALL)
 """A test as unittest prints it, possibly followed by a `subTest`."""
 FIXTURES = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")

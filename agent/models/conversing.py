@@ -14,20 +14,6 @@ from agent.models import Ask, Message, Model
 from agent.prompts import render
 from agent.untrusted import one_line
 
-__all__ = [
-    "LINE_CHARACTERS",
-    "Abstained",
-    "Question",
-    "Unreadable",
-    "converse",
-    "inquire",
-    "last_object",
-    "last_of",
-    "line",
-    "lines",
-    "words",
-]
-
 _T = TypeVar("_T")
 
 ANSWER_CHARS = 50_000

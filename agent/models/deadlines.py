@@ -17,8 +17,6 @@ from agent.errors import Stopped
 from agent.models.halt import POLL_S, Halt
 from agent.models.retry import UNKNOWN, Transient
 
-__all__ = ["READER", "Deadlines", "Source", "read"]
-
 READER = "ramify-answer"
 """The name of the threads that read answers."""
 

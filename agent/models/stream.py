@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["assemble", "events", "is_stream"]
-
 DONE = b"[DONE]"
 _REPLACED = frozenset({"role", "type", "index", "format"})
 """Fields that every piece contains completely."""

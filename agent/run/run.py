@@ -40,13 +40,11 @@ from agent.run.message_store import Conversations
 from agent.run.rollouts import Briefing, Rollout, Summary, rollouts
 from agent.run.schedule import ScheduleEntry
 from agent.run.spending import Activity, activity_of
-from agent.run.tree.node import ROOT
+from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Work
 from agent.run.tree.part import Since, TreePart
-from agent.run.tree.tree import Act, Attempt, Node, NodeId, Tree, Work
+from agent.run.tree.tree import Tree
 from agent.run.validation import require_sound
 from agent.run.verdict import VERDICT, VerdictNote
-
-__all__ = ["Mark", "Run"]
 
 
 @dataclass(frozen=True, slots=True)

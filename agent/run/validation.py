@@ -29,8 +29,6 @@ from agent.run.tree.node import Node, NodeId
 from agent.run.verdict import VERDICT
 from sandboxes import Forked
 
-__all__ = ["require_sound"]
-
 _Lines = dict[str, list[int]]
 
 

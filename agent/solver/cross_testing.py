@@ -21,8 +21,6 @@ from agent.run.events import Noted, Spent
 from agent.run.rollouts import Candidate
 from agent.run.tree.node import ROOT, NodeId
 
-__all__ = ["CrossCheck"]
-
 FILES = 5
 """How many test files of one candidate are run at most."""
 

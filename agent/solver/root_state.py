@@ -20,11 +20,9 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.measure.probing.tracing import trace
 from agent.run.action_log import task_of
 from agent.run.events import Added, Extended, Spent, Started
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import dump_task, settled
 from sandboxes import Snapshot
-
-__all__ = ["make", "measure"]
 
 SLOWER = 3.0
 """How many times longer a traced test run takes than a plain one."""

@@ -16,8 +16,6 @@ from agent.run.tree.node import Node, NodeId
 from agent.solver.contrast import suspects
 from agent.solver.delegation.attempts import unmerged
 
-__all__ = ["manipulations", "refusal", "remarks"]
-
 NAMED = 3
 """Broken tests that a warning names."""
 

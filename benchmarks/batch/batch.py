@@ -24,17 +24,6 @@ from benchmarks.data.predictions import Prediction, write_predictions
 if TYPE_CHECKING:
     from agent.settings import Settings
 
-__all__ = [
-    "Attempt",
-    "Batch",
-    "Identity",
-    "State",
-    "predictions",
-    "read_attempts",
-    "read_identity",
-    "refresh_predictions",
-    "settings_digest",
-]
 
 State = Literal["done", "limit", "infra", "config"]
 """How an attempt ended: the solver finished; a limit stopped it; something outside failed (the next session tries it

@@ -24,8 +24,6 @@ from benchmarks.batch.batch import Attempt
 from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import Instance, Mode
 
-__all__ = ["BatchProgress"]
-
 _BAR = 40
 """The width of the bar, in columns."""
 _WITHOUT = {

@@ -25,25 +25,13 @@ from agent.build.composition import start
 from agent.errors import ConfigError, PolicyError, RamifyError, UsageError
 from agent.run.events import Event
 from agent.settings import Settings
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from benchmarks.batch.batch import Attempt, Batch, State
 from benchmarks.batch.sandbox_choice import fitted, with_image
 from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
 from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
-
-__all__ = [
-    "Observer",
-    "Solve",
-    "StopSignal",
-    "Take",
-    "in_order",
-    "run_batch",
-    "solver_of",
-    "state_of",
-    "stop_on_signals",
-]
 
 log = logging.getLogger(__name__)
 

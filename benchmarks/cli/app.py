@@ -13,8 +13,6 @@ from benchmarks.cli import report as cli_report
 from benchmarks.cli import run as cli_run
 from benchmarks.cli import synthesize as cli_synthesize
 
-__all__ = ["app"]
-
 app = new_app(
     help="Run, grade and report batches of instances.",
     no_args_is_help=True,

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from benchmarks.grading.verdicts import Verdict, VerdictCache
     from sandboxes import Provider
 
-__all__ = ["grade"]
-
 
 Candidates = Annotated[
     bool,

@@ -11,23 +11,6 @@ import typer
 from agent.errors import UsageError
 from agent.untrusted import escaped
 
-__all__ = [
-    "SOURCES",
-    "Executor",
-    "Filter",
-    "Ids",
-    "Json",
-    "RayAddress",
-    "RayEnv",
-    "RayResources",
-    "Shuffle",
-    "Slice",
-    "SourceName",
-    "Workers",
-    "say",
-    "split",
-]
-
 SOURCES = (
     "Instances: a .jsonl, .json, .parquet or .arrow file of SWE-bench, SWE-Gym, SWE-smith, R2E-Gym, SWE-rebench, "
     "SWE-bench-Live, SWE-bench Pro or Multi-SWE-bench rows; a folder of such files, with an instances.jsonl and its "

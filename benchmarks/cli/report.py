@@ -13,8 +13,6 @@ import typer
 from agent.errors import UsageError
 from benchmarks.cli.options import say
 
-__all__ = ["export", "report"]
-
 COLUMNS = 160
 """Columns of output that does not go to a terminal."""
 

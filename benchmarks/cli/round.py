@@ -18,7 +18,6 @@ from benchmarks.cli.options import say
 if TYPE_CHECKING:
     from benchmarks.self_training.turning import Learning
 
-__all__ = ["app"]
 
 app = new_app(add_completion=False)
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from benchmarks.data.instances import Instance, Mode
     from benchmarks.data.sources import Source
 
-__all__ = ["run"]
-
 
 @dataclass(frozen=True, slots=True)
 class Room:

@@ -22,8 +22,6 @@ from agent.models import Completion, Message, ToolCall
 from benchmarks.data.clones import git
 from sandboxes.git.command import Git
 
-__all__ = ["PROMPTS", "Case", "cases", "demonstration", "write_demonstrations", "write_prompts", "write_tasks"]
-
 PROMPTS = {
     "chat_system": "Repair the function.\n",
     "chat_task": "{{ issue }}\n",

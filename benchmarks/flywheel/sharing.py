@@ -18,8 +18,6 @@ from agent.errors import RamifyError, UsageError
 from agent.files import write_atomically
 from agent.learning import serving, training
 
-__all__ = ["GENERATED", "agreed", "end_with_parent", "ended", "options", "serve", "trained"]
-
 GENERATED = ("combined", "unseen")
 """The generated repositories that are held out."""
 

@@ -24,8 +24,6 @@ from benchmarks.data.synthetic.sweep import arguments_of, lines_of
 from benchmarks.flywheel.pieces import Spot, edited, piece, spots
 from sandboxes import Provider
 
-__all__ = ["Broken", "broken", "mending"]
-
 PROGRAM = "/tmp/ramify-copied.py"  # noqa: S108 - the sandbox's own
 ORDER, REPORT = "/tmp/ramify-copied.json", "/tmp/ramify-copied.jsonl"  # noqa: S108 - the same
 LIMIT_S = 7200.0

@@ -23,13 +23,11 @@ from agent.policy.chat.transcript import pack
 from agent.run.events import Added
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from benchmarks.perf.bench import Bench
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row, at_most
 from sandboxes import Snapshot
-
-__all__ = ["grow"]
 
 TURNS = (50, 100, 200)
 RESULT_BYTES = 4_000

@@ -24,8 +24,6 @@ from benchmarks.batch.batch import read_attempts
 from benchmarks.data.jsonl_ledger import read_lines
 from benchmarks.reports.report import read_report
 
-__all__ = ["Twice", "attempted_twice", "bench", "differences", "events", "interrupted", "moments", "repeated"]
-
 _LOOK_S = 0.02
 _WITHIN = ("seconds", "measurements")
 """The fields in which two runs of the same batch may differ, the second by as many as there were kills."""

@@ -40,8 +40,6 @@ from benchmarks.perf.repositories import Repository
 from benchmarks.perf.script import main
 from benchmarks.perf.table import Row
 
-__all__ = ["Watch", "part"]
-
 WORKERS = 8
 N, WARM_UP = 5, 1
 """Branches of each worker that count, and those before."""

@@ -41,8 +41,6 @@ from benchmarks.data.sources import Source, open_source
 from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, markdown
 
-__all__ = ["Costs", "measured", "place", "synthetic"]
-
 COUNTS = (50, 500)
 INTERVAL_S = 0.01
 PLACES = {

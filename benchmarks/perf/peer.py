@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-__all__ = ["committed", "container", "docker", "image", "put", "removed"]
 
 MARKS = "perf"
 _GIT = {

@@ -29,8 +29,6 @@ from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, SomeFailed, flags_of, play
 from benchmarks.self_training.policies import FIRST, Policy, Registry
 
-__all__ = ["ROWS", "Learning", "Round", "turn"]
-
 ROWS: Mapping[Method, str] = {"sft": "sft-masked", "dpo": "preference", "kto": "kto", "grpo": "grpo-tree"}
 """The rows that a chat policy is trained on, by the method."""
 _LOOKS = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"

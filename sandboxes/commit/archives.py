@@ -21,7 +21,6 @@ from sandboxes.commit.manifest import Entry, Manifest, hash_of
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Contents", "Facts", "Files", "directories", "from_root"]
 
 _MOST_LINKS = 40
 _GO_TYPES = {1 << 31: "d", 1 << 27: "l", 1 << 26: "o", 1 << 25: "o", 1 << 24: "o", 1 << 21: "o", 1 << 19: "o"}

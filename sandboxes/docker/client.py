@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.volumes import Volume
 
-__all__ = [
-    "ENVIRONMENTS_VOLUME",
-    "OUR_IMAGES",
-    "addresses",
-    "connect",
-    "has_image",
-    "is_podman",
-    "labels",
-    "leftovers",
-    "removed",
-    "sweep",
-    "translated",
-]
 
 ENVIRONMENTS_VOLUME = "ramify-environments"
 """Environments and set-ups that runs share. Its entries expire one by one (`sandboxes.forking.environment_cache`)."""

@@ -23,7 +23,6 @@ from sandboxes.docker.client import has_image
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["AT_ONCE", "PATIENCE_S", "SILENCE_S", "pull", "until"]
 
 log = logging.getLogger(__name__)
 

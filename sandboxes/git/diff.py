@@ -15,19 +15,6 @@ from pathlib import Path
 from sandboxes import GitTooSlow, SandboxError
 from sandboxes.git.command import Git
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "Difference",
-    "Side",
-    "applied",
-    "fitting",
-    "ignored",
-    "outdated",
-    "patch",
-    "shown",
-    "tree",
-]
-
 MAX_FILE_BYTES = 64 << 20
 MAX_BYTES = 256 << 20
 """The most bytes of all old and new contents of a patch together."""

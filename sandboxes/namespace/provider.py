@@ -25,8 +25,6 @@ from sandboxes.forking.launcher import Layout
 from sandboxes.forking.provider import ForkingProvider
 from sandboxes.namespace import beneath, cgroups, pythons, rootfs
 
-__all__ = ["NamespaceProvider", "probe", "proven", "shared_leftovers"]
-
 log = logging.getLogger(__name__)
 
 _OLDEST_KERNEL = (5, 11)

@@ -13,13 +13,11 @@ from agent.analysis.history.trees import StateGone, Trees
 from agent.analysis.report.summary import tally
 from agent.errors import JournalError
 from agent.run.run import Run
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.node import Node, NodeId
 from agent.untrusted import one_line
 from sandboxes import Provider, SandboxError
 from sandboxes.git.command import Git
 from sandboxes.git.foreign import locate, opened
-
-__all__ = ["HISTORY", "NODES", "History", "base_commit", "began", "keep", "sign"]
 
 log = logging.getLogger(__name__)
 

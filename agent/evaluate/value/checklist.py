@@ -16,8 +16,6 @@ from agent.models.conversing import Abstained, Unreadable, last_object
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["CHECKLIST", "Checklist"]
-
 CHECKLIST = "checklist"
 """Key of the root's note with the questions, or with the reason why there are none."""
 ITEM_CHARS = 300

@@ -20,8 +20,6 @@ from agent.models import Model
 from agent.models.conversing import Abstained, Question, inquire
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "hear", "judged", "lifted"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -12,8 +12,6 @@ from agent.errors import UsageError
 from agent.learning.export import Row
 from agent.learning.export.columns import LIST, learn
 
-__all__ = ["require", "tabulate"]
-
 BATCH = 256
 """How many rows are held in memory."""
 

@@ -28,8 +28,6 @@ from agent.run.credit import outcome
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-__all__ = ["Revision", "Ways", "ways"]
-
 
 @dataclass(frozen=True, slots=True)
 class Revision:

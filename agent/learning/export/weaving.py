@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from agent.learning.export.turns import Turn
 from agent.models import Message
 
-__all__ = ["Woven", "silent", "weave", "whole"]
-
 
 @dataclass(slots=True)
 class Woven:

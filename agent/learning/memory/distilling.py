@@ -20,8 +20,6 @@ from agent.models.conversing import LINE_CHARACTERS, Unreadable, converse, last_
 from agent.prompts import render
 from agent.untrusted import fence, visible
 
-__all__ = ["Distiller", "Tally", "read_operations"]
-
 MOST_OPERATIONS = 6
 RETRIES = 2
 """How often the model may correct an answer that cannot be read."""

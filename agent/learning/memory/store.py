@@ -18,8 +18,6 @@ from agent.learning.memory.ranking import Corpus
 from agent.learning.memory.words import words
 from agent.parsing import loads
 
-__all__ = ["Store"]
-
 SCHEMA = 1
 APPLICATION = 0x52414D46
 """`RAMF`: marks a database as ours."""

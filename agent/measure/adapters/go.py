@@ -18,8 +18,6 @@ from agent.measure.logs.go import ENDS, read_events
 from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["GO"]
-
 MESSAGE_BYTES = 1500
 
 

@@ -20,8 +20,6 @@ from agent.measure.inside.cutting import cut
 from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
-
 MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 

@@ -18,8 +18,6 @@ from typing import Any
 from agent.measure.automation.calls import Call, NotUnderstood, Session, tox_calls
 from sandboxes import Sandbox
 
-__all__ = ["sessions"]
-
 PLACE = re.compile(r"(?<!\\)\{([^{}]*)\}")
 CONDITION = re.compile(r"((?:[\w\-.{}!]|,\s*)+)\s*:\s+(.*)")
 COMMENT = re.compile(r"\s+(?<!\\)#.*$")

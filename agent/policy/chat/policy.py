@@ -34,8 +34,6 @@ from agent.policy.chat.repeats import times
 from agent.policy.chat.transcript import pack
 from agent.policy.chat.variation import variation
 
-__all__ = ["ChatPolicy"]
-
 log = logging.getLogger(__name__)
 
 LABEL_CHARS = 80

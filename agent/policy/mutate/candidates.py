@@ -27,8 +27,6 @@ from agent.policy.mutate.site import Site, Template
 from agent.policy.mutate.source import Change, Source, apply
 from agent.policy.mutate.templates import TEMPLATES
 
-__all__ = ["Candidate", "Frozen", "candidates", "compiles", "distinct", "put_back"]
-
 Frozen = Mapping[str, Sequence[tuple[int, int]]]
 """For each path, the byte spans that earlier edits wrote and that are not edited again."""
 

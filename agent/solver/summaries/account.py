@@ -17,8 +17,6 @@ from agent.run.tree.node import Node, Step
 from agent.task import Task
 from agent.untrusted import terminal_text
 
-__all__ = ["Account", "in_words", "question", "read_account"]
-
 TURNS_BYTES = 60_000
 """The size of all turns together, which they share equally."""
 TURN_BYTES = 4_000

@@ -8,8 +8,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["one_tuple", "prepend", "unwrap", "wrap"]
-
 _WRAPPERS = ("int", "abs", "str", "list", "len", "bool", "sorted", "set", "float", "reversed", "repr", "tuple", "round")
 
 
