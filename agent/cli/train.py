@@ -58,6 +58,7 @@ def counts(
 
 def _command(method: Method) -> Callable[..., None]:
     def command(
+        context: typer.Context,
         data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Folders that ramify export wrote.")],
         out: Annotated[
             Path, typer.Option("-o", "--out", metavar="DIR", help="Training directory; the same training is resumed.")
@@ -101,7 +102,7 @@ def _command(method: Method) -> Callable[..., None]:
         ] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:
-        options = {key: value for key, value in locals().items() if key in _OPTIONS} | {"lora": lora or 0}
+        options = {name: context.params[name] for name in _OPTIONS} | {"lora": lora or 0}
         if full and lora:
             raise UsageError(f"--full and --lora {lora}: an adapter leaves the weights below it as they are; give one")
         tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}

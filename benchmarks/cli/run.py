@@ -46,6 +46,7 @@ class Room:
 
 
 def run(
+    context: typer.Context,
     source: SourceName,
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Batch directory; an existing batch is resumed.")
@@ -131,26 +132,7 @@ def run(
         max_measurements=total_measurements,
         max_seconds=total_seconds,
     )
-    settings = options.settings_of(
-        config,
-        model,
-        effort=effort,
-        recipe=recipe,
-        search=search,
-        value=value,
-        rollouts=rollouts,
-        rounds=rounds,
-        seed=seed,
-        sandbox=sandbox,
-        image=image,
-        paranoid=paranoid,
-        instructions=instructions,
-        model_price=model_price,
-        max_nodes=max_nodes,
-        max_usd=max_usd,
-        max_tokens=max_tokens,
-        max_seconds=max_seconds,
-    )
+    settings = options.settings_of(context.params)
     ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
