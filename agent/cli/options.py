@@ -199,7 +199,7 @@ def require(option: str, name: str) -> None:
 
 
 def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:
-    """The settings of a command, from the parameters of its context: `-c`, then `config`, then the models, then the other
+    """The settings of a command, from the parameters of its context: `-c`, then `config`, the models, and the other
     options. An option that is not given changes nothing; a parameter that is no setting is passed over.
 
     Raises:
