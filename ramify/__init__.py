@@ -17,19 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ramify.packages import take_precedence
 
 if TYPE_CHECKING:
-    from agent import (
-        Order,
-        RamifyError,
-        Result,
-        Run,
-        Settings,
-        Task,
-        iter_solve,
-        load,
-        resume,
-        solve,
-        steer,
-    )
+    from agent import Order, RamifyError, Result, Run, Settings, Task, iter_solve, load, resume, solve, steer
     from sandboxes import Workspace
 
 __all__ = [

@@ -464,10 +464,7 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
         [(m["content"], m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"]
         for row in (mended, rest)
     ]
-    assert on == [
-        [("I think it is fine.", False), ("Looking.", True)],
-        [("Looking.", False), ("a", True), ("b", True)],
-    ]
+    assert on == [[("I think it is fine.", False), ("Looking.", True)], [("Looking.", False), ("a", True), ("b", True)]]
     assert (mended["provenance"]["exact"], mended["provenance"]["logprobs"]) == (True, [[-0.5]])
 
 

@@ -368,10 +368,7 @@ def test_whatever_columns_there_are_a_row_is_of_a_format_or_refused_with_a_reaso
         format_of(row)
 
 
-TABLES = {
-    "rows.jsonl": lambda them: "\n".join(map(json.dumps, them)) + "\n",
-    "rows.json": json.dumps,
-}
+TABLES = {"rows.jsonl": lambda them: "\n".join(map(json.dumps, them)) + "\n", "rows.json": json.dumps}
 
 
 @pytest.mark.parametrize("name", TABLES)

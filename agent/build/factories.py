@@ -94,10 +94,7 @@ def _mutate(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]
     from agent.measure.probing.spectrum import Spectrum
     from agent.policy.mutate import MutatePolicy
 
-    facts = {
-        "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}),
-        "patch": run.journal.get_blob,
-    }
+    facts = {"spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}), "patch": run.journal.get_blob}
     return _construct(MutatePolicy, {**options, **facts}, "policy.mutate")
 
 

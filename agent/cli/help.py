@@ -86,9 +86,5 @@ def example(*commands: str) -> str:
 def new_app(**options: Any) -> typer.Typer:
     """A group of commands: help with `-h` too, without colours, and our own errors."""
     return typer.Typer(
-        cls=Group,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=HELP,
-        **options,
+        cls=Group, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=HELP, **options
     )

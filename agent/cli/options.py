@@ -117,8 +117,7 @@ Rollouts = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Finish N independent attempts and choose the best patch.")
 ]
 Rounds = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Repeat in N rounds; each learns from the earlier ones."),
+    int | None, typer.Option(metavar="N", min=1, help="Repeat in N rounds; each learns from the earlier ones.")
 ]
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="RUN", help="Directory of the run; it must not exist.")
@@ -138,8 +137,7 @@ Accept = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
 FromJunit = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
+    Path | None, typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals.")
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result and errors, no progress or summary.")]
@@ -152,8 +150,7 @@ def _log(verbose: bool) -> None:
 
 
 Verbose = Annotated[
-    bool,
-    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log."),
+    bool, typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log.")
 ]
 
 _SETTINGS = {

@@ -78,11 +78,7 @@ def prune(run: RunDir, node: Node) -> None:
     _steer(run, "prune", node)
 
 
-def pin(
-    run: RunDir,
-    node: Node,
-    off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False,
-) -> None:
+def pin(run: RunDir, node: Node, off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False) -> None:
     """Try only a state and those below it. This holds as long as any of them can be expanded."""
     _steer(run, "unpin" if off else "pin", node)
 

@@ -75,12 +75,7 @@ def _issue_of(source: str) -> str:
 
 
 def begin(
-    request: SolveRequest,
-    settings: Settings,
-    out: Path | None,
-    output: OutputOptions,
-    *,
-    apply: bool = False,
+    request: SolveRequest, settings: Settings, out: Path | None, output: OutputOptions, *, apply: bool = False
 ) -> int:
     """Search in a new run directory, deliver the result, and return the exit code. `apply`: also apply the patch to the
     checkout.

@@ -148,10 +148,7 @@ class Review:
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
         counts = _counts(report)
-        parts = [
-            counts if whole else f"All tests: {counts}",
-            _printed(told(compare(self.baseline, report), report)),
-        ]
+        parts = [counts if whole else f"All tests: {counts}", _printed(told(compare(self.baseline, report), report))]
         if not report.valid and report.output:
             parts.append(f"The end of what was printed:\n{_printed(report.output)}")
         if goals := self.task.goal_tests:

@@ -116,13 +116,7 @@ class Turns:
         return state, replace(step, observations=observations)
 
     def _act(
-        self,
-        state: Snapshot,
-        todo: Sequence[Action],
-        box: Sandbox,
-        review: Review,
-        talks: bool,
-        failed: bool = False,
+        self, state: Snapshot, todo: Sequence[Action], box: Sandbox, review: Review, talks: bool, failed: bool = False
     ) -> tuple[Snapshot, tuple[Observation, ...]]:
         """Apply actions in order. A command that times out loses its own effects and no others; where nothing was
         done, no snapshot is taken. What follows an accepted `submit` is not done. `talks`: the policy reads the

@@ -43,13 +43,7 @@ class Controls:
     """
 
     def __init__(
-        self,
-        provider: Provider,
-        base: Snapshot,
-        baseline: Baseline,
-        measurer: Measurer,
-        *,
-        among_all: bool = False,
+        self, provider: Provider, base: Snapshot, baseline: Baseline, measurer: Measurer, *, among_all: bool = False
     ) -> None:
         self._provider, self._base, self._baseline, self._measurer = provider, base, baseline, measurer
         self._among_all = among_all

@@ -24,14 +24,7 @@ DOCUMENTS = (".md", ".rst", ".txt")
 
 END = "the end of the test"
 """The message of a copied test's last statement, after the marker."""
-SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "==",
-}
+SIGNS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "=="}
 """The operator that the left side of a comparison is tried with."""
 CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">="}
 """unittest methods that compare other than by equality."""

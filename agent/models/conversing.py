@@ -72,12 +72,7 @@ def converse(
 
 
 def inquire(
-    ask: Ask,
-    model: Model,
-    question: Question,
-    read: Callable[[str], _T],
-    retries: int = RETRIES,
-    seed: int = SEED,
+    ask: Ask, model: Model, question: Question, read: Callable[[str], _T], retries: int = RETRIES, seed: int = SEED
 ) -> _T:
     """As `converse`; a question that is too long for the model is repeated in a shorter form.
 

@@ -63,11 +63,7 @@ class _End:
 
 
 def read(
-    source: Source[T],
-    deadlines: Deadlines,
-    halt: Halt,
-    model: str,
-    on_piece: Callable[[T], None] = lambda piece: None,
+    source: Source[T], deadlines: Deadlines, halt: Halt, model: str, on_piece: Callable[[T], None] = lambda piece: None
 ) -> list[T]:
     """All pieces of an answer; `on_piece` is called with each as it arrives.
 

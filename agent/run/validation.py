@@ -69,12 +69,7 @@ class _Discarded:
     patch: str
 
 
-_NOTES: Mapping[str, type] = {
-    "discarded": _Discarded,
-    "forked": Forked,
-    "spectrum": _Spectrum,
-    VERDICT: _Verdict,
-}
+_NOTES: Mapping[str, type] = {"discarded": _Discarded, "forked": Forked, "spectrum": _Spectrum, VERDICT: _Verdict}
 """The shape of notes by key. Notes with other keys are checked where they are read."""
 
 

@@ -49,12 +49,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     run, parts = session.run, session.components
     known = run.tree.root.report if len(run.tree) else _report_of(session, base)
     report = known or find_baseline(
-        parts.provider,
-        session.task,
-        base,
-        parts.baseline_runs,
-        untested=parts.lines is not None,
-        timing=parts.timing,
+        parts.provider, session.task, base, parts.baseline_runs, untested=parts.lines is not None, timing=parts.timing
     )
     if not len(run.tree):  # its worth is known when its goals are
         session.record(Spent(Usage(measurements=1), "baseline", None))

@@ -37,12 +37,10 @@ RayAddress = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: the one of this machine.")
 ]
 RayResources = Annotated[
-    str,
-    typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1. Default: CPU=1."),
+    str, typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1. Default: CPU=1.")
 ]
 RayEnv = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="A variable to set for workers, such as a key; repeatable."),
+    list[str] | None, typer.Option(metavar="NAME", help="A variable to set for workers, such as a key; repeatable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 

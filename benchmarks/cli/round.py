@@ -28,8 +28,7 @@ def turn(
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
     held_out: Annotated[Path, typer.Option(metavar="SOURCE", help="Held-out bugs to compare policies on: 20 or more.")],
     policy: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL_DIR", help="A chat model to train on. Default: the policy `edit`."),
+        Path | None, typer.Option(metavar="MODEL_DIR", help="A chat model to train on. Default: the policy `edit`.")
     ] = None,
     learn: Annotated[
         str,

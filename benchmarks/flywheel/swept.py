@@ -152,10 +152,7 @@ def _all_pieces(
 
 
 def _pieces(
-    material: Material,
-    places: Mapping[str, tuple[Sequence[Spot], Sequence[Spot]]],
-    bug: Broken,
-    edits: Sequence[Edit],
+    material: Material, places: Mapping[str, tuple[Sequence[Spot], Sequence[Spot]]], bug: Broken, edits: Sequence[Edit]
 ) -> list[Mapping[str, Any]] | None:
     """The functions that edits of the broken state change, one in each file; None if they change more than that.
     `places` has the places of functions in the running files and in those of the broken state."""

@@ -78,7 +78,7 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
     registry = Registry(folder, Policy("v0", "chat", str(request.policy.absolute())) if request.policy else FIRST)
     try:
         tasks, held_out = (_bugs(source, folder) for source in (request.tasks, request.held_out))
-        require_apart(tasks, held_out, _learned_from(folder))
+        require_apart(tasks, held_out, [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")])
         now, name = registry.present, registry.next_name
         place = folder / name
         names, chosen = (
@@ -146,11 +146,6 @@ def _require_package(python: str, package: str, flag: str) -> None:
 
 def _bugs(source: Path, folder: Path) -> list[Instance]:
     return list(open_source(str(source), folder / ".look", reveal=True).instances())
-
-
-def _learned_from(folder: Path) -> list[str]:
-    """The ids of all bugs that were learned from."""
-    return [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")]
 
 
 def _judged(request: Round, new: Policy, better: scores.Better | scores.MoreSolved, shared: list[str]) -> Policy:

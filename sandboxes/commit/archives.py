@@ -290,10 +290,7 @@ def from_root(archive: IO[bytes], folder: str) -> Iterator[IO[bytes]]:
     The engine refuses links that lead above the directory in which it unpacks them.
     """
     top = folder.strip("/")
-    with (
-        tempfile.TemporaryFile() as file,
-        tarfile.open(fileobj=archive, mode="r|", encoding="utf-8") as members,
-    ):
+    with tempfile.TemporaryFile() as file, tarfile.open(fileobj=archive, mode="r|", encoding="utf-8") as members:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
             for member in members:
                 _rename(member, f"{top}/{member.name}", f"{top}/{member.linkname}" if member.islnk() else None)

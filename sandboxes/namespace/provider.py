@@ -145,14 +145,7 @@ class NamespaceLauncher:
             mounts=tuple(mounts),
             workdir=workdir,
             env={"PATH": ":".join([*pythons.search_path(found, path, workdir)]), "HOME": "/root"},
-            key=" ".join(
-                [
-                    platform.platform(),
-                    sys.version,
-                    *map(beneath.stamp, lowers),
-                    *map(str, links),
-                ]
-            ),
+            key=" ".join([platform.platform(), sys.version, *map(beneath.stamp, lowers), *map(str, links)]),
             leave_out=(self._store,),
         )
 

@@ -154,11 +154,7 @@ def sign(git: Git, tree: str, parents: list[str], message: str, time: int) -> st
     author = {
         f"GIT_{role}_{what}": value
         for role in ("AUTHOR", "COMMITTER")
-        for what, value in (
-            ("NAME", "ramify"),
-            ("EMAIL", "ramify@localhost"),
-            ("DATE", f"@{time} +0000"),
-        )
+        for what, value in (("NAME", "ramify"), ("EMAIL", "ramify@localhost"), ("DATE", f"@{time} +0000"))
     }
     options = [argument for parent in parents for argument in ("-p", parent)]
     text = message.encode("utf-8", "replace").replace(b"\0", b"")

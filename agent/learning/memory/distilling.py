@@ -35,11 +35,7 @@ class Distiller:
     ask: Ask = directly
 
     def __call__(
-        self,
-        repair: Episode,
-        lessons: Sequence[str],
-        insights: Sequence[Insight],
-        contrasts: Sequence[Contrast] = (),
+        self, repair: Episode, lessons: Sequence[str], insights: Sequence[Insight], contrasts: Sequence[Contrast] = ()
     ) -> list[Operation]:
         """The operations for a repair, given its lessons, the insights that may change, and where it went right and
         wrong from one state.

@@ -72,14 +72,7 @@ def _ask(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> 
 
 
 def _build(
-    planned: Plan,
-    command: str,
-    wanted: Sequence[str],
-    limits: Limits,
-    *,
-    tool: str,
-    whole: str,
-    where: tuple[str, ...],
+    planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, tool: str, whole: str, where: tuple[str, ...]
 ) -> Order:
     """Make the build continue after a part of the project whose tests fail."""
     return Order(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)

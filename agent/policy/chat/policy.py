@@ -196,10 +196,7 @@ class ChatPolicy:
 
     def _lessons(self, position: Position) -> list[Message]:
         """Lessons from repairs of other issues and from earlier rounds; fewer in a short context."""
-        return [
-            *remembered(position, self._room(MEMORY_SHARE)),
-            *briefed(position, self._room(BRIEFING_SHARE)),
-        ]
+        return [*remembered(position, self._room(MEMORY_SHARE)), *briefed(position, self._room(BRIEFING_SHARE))]
 
     def _room(self, share: float) -> int | None:
         """A share of the model's context in bytes; None where the context is unknown."""
