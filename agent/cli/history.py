@@ -87,7 +87,6 @@ def _kept(run: Run) -> History:
 
 
 def _states(run: Run) -> AbstractContextManager[Provider | None]:
-    """The sandbox with the states of a run, as a context manager."""
     from agent.build.sandboxes import make_provider
     from agent.config import restore
     from agent.run.paths import store_of

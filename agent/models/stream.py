@@ -74,7 +74,6 @@ class _Text(list[str]):
 
 
 def _merge(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Merge a piece into the whole."""
     for key, value in piece.items():
         if value is None:
             whole.setdefault(key, None)

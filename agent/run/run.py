@@ -257,7 +257,6 @@ class Run:
                 assert_never(event)
 
     def _fold_use(self, event: Spent | Asked | Refused) -> None:
-        """Fold a model call or a cost."""
         match event:
             case Spent():
                 self.usage += event.usage
@@ -273,7 +272,6 @@ class Run:
                 self.conversations.learn(event.conversation)
 
     def _fold_outcome(self, event: Added | Merged | Remeasured | Failed) -> None:
-        """Fold the outcome of an expansion."""
         match event:
             case Added():
                 self.tree.add(event.node)
@@ -292,12 +290,10 @@ class Run:
         self.elapsed_s = event.elapsed_s
 
     def _fold_end(self, flight: ScheduleEntry | None) -> None:
-        """Fold the end of an expansion."""
         self.in_progress.end(flight)
         self.begun = flight.begun if flight else self.begun
 
     def _fold_round(self, event: Summarised | Voted | Round) -> None:
-        """Fold a summary, a vote, or the beginning of a round."""
         match event:
             case Summarised():
                 self.summaries[event.summary.leaf, event.summary.author] = event.summary

@@ -93,7 +93,6 @@ def require_sound(event: Event, nodes: int) -> None:
 
 
 def _named(event: Event) -> Iterator[NodeId]:
-    """The nodes that the event names."""
     match event:
         case Added():
             yield from event.node.parents

@@ -100,7 +100,6 @@ class Attempt:
 
 
 def _usage(facts: Mapping[str, Any]) -> Usage:
-    """The usage as far as the facts tell it."""
     return Usage(
         model_calls=facts.get("model_calls", 0),
         tokens_in=facts.get("tokens", 0),

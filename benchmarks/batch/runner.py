@@ -267,6 +267,5 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
 
 
 def _discard_clone(instance: Instance, attempt: Attempt) -> None:
-    """Remove the clone of a settled instance."""
     if attempt.settled and instance.task.workspace.path is not None:
         shutil.rmtree(instance.task.workspace.path, ignore_errors=True)

@@ -159,7 +159,6 @@ def _by_image(chosen: list[Instance], settings: Settings) -> list[Instance]:
 
 
 def _images(chosen: list[Instance], settings: Settings) -> dict[str, str | None]:
-    """The image of each instance, by its id."""
     from benchmarks.batch.sandbox_choice import fitted
 
     return {instance.id: fitted(instance.task, settings).workspace.image for instance in chosen}
@@ -287,7 +286,6 @@ def _read(source: Source) -> tuple[list[Instance], str]:
 
 
 def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identity:
-    """The identity of the batch."""
     from benchmarks.batch.batch import Identity, settings_digest
     from benchmarks.data.sources import in_full
 

@@ -135,7 +135,6 @@ def _official(batch: Path, prediction: Prediction) -> Path | None:
 
 
 def _bundle(evidence: Path, patch: bytes) -> Path | None:
-    """The latest evidence of grading the patch."""
     bundles = sorted(evidence.glob("[0-9]*"), key=lambda path: int(path.name))
     return next((bundle for bundle in reversed(bundles) if _bytes(bundle / "patch.diff") == patch), None)
 

@@ -216,7 +216,6 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
 
 
 def _with_work_tree(directory: Path) -> tuple[Git, Path]:
-    """A repository in an empty directory, and its work tree."""
     work_tree = directory / "tree"
     work_tree.mkdir()
     return Git(directory / "git", work_tree), work_tree

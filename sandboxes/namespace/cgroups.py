@@ -149,7 +149,6 @@ def _parents() -> tuple[Path, ...]:
 
 
 def _limits(parent: Path, kind: str) -> bool:
-    """Whether groups in `parent` can limit this kind."""
     control = parent / "cgroup.subtree_control"
     return kind in control.read_text().split() if control.exists() else parent.name == kind
 

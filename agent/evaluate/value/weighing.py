@@ -114,7 +114,6 @@ def _mean(tests: Evaluation, worths: Mapping[str, float], weights: Mapping[str, 
 
 
 def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic]) -> dict[str, Opinion]:
-    """The opinions of the critics that have one."""
     opinions: dict[str, Opinion] = {}
     for name, critic in critics.items():
         try:

@@ -47,8 +47,6 @@ def read(left: Left) -> Transcript:
 
 @dataclass(slots=True)
 class _Package:
-    """The events of a package."""
-
     path: str
     printed: dict[str, list[str]] = field(default_factory=dict)
     """Output by test; under "", output outside any test."""

@@ -73,7 +73,6 @@ def _untimed(label: str, time: re.Pattern[str]) -> str:
 
 
 def _marked(marks: Mapping[str, Outcome], time: re.Pattern[str], text: str) -> Ends:
-    """The text after a mark."""
     for line in text.split("\n"):
         mark, _, label = line.strip().partition(" ")
         if label and mark in marks:
