@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,6 @@ from agent.actions import parse
 from agent.models.openai import OpenAIModel
 from benchmarks.perf import answering, batch, table
 from benchmarks.perf.bytecode import wrong
-from benchmarks.perf.machinery import part
 from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.startup import cpu_seconds
 from benchmarks.perf.table import at_least, at_most, less, markdown
@@ -112,37 +109,9 @@ class TestBatches:
         assert batch.searched(tmp_path / "journal.jsonl") == batch.Search(candidates=2, seconds=4.0, whole=6.0)
 
 
-def part_of(*places: str) -> str:
-    """What is said of a function in the last of these files that is called from the one before, and so on."""
-    call: Callable[[], str] = lambda: part(sys._getframe(1))  # noqa: E731
-    for place in reversed(places):
-        names: dict[str, Any] = {"inner": call}
-        exec(compile("def call(): return inner()", place, "exec"), names)
-        call = names["call"]
-    return call()
-
-
-class TestMachinery:
-    @pytest.mark.parametrize(
-        ("places", "belongs_to"),
-        [
-            (
-                ["/agent/engine/engine.py", "/agent/policy/chat/policy.py", "/agent/models/openai.py", "/lib/ssl.py"],
-                "client",
-            ),
-            (["/agent/engine/engine.py", "/agent/policy/chat/policy.py", "/lib/json.py"], "conversation"),
-            (["/agent/engine/engine.py", "/agent/measure/suite.py", "/sandboxes/forking/lease.py"], "tests"),
-            (["/agent/engine/turns.py", "/sandboxes/forking/lease.py"], "sandbox"),
-            (["/agent/engine/engine.py", "/agent/run/run.py", "/agent/files.py"], "record"),
-            (["/agent/engine/engine.py"], "engine"),
-            (["/lib/queue.py"], "idle"),
-        ],
-    )
-    def test_a_moment_belongs_to_the_innermost_part_of_ours_and_to_a_test_run_first(self, places, belongs_to):
-        assert part_of(*places) == belongs_to
-
+class TestTheServerThatAnswersAtOnce:
     @pytest.mark.parametrize("stream", [True, False])
-    def test_its_server_calls_the_tool_of_each_turn(self, monkeypatch, stream):
+    def test_it_calls_the_tool_of_each_turn(self, monkeypatch, stream):
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         asked, called = [{"role": "user", "content": "?"}], []
         with answering.server("value.py") as url:
@@ -174,7 +143,7 @@ def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 class TestScripts:
     @pytest.mark.parametrize(
-        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency", ".machinery"]
+        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency"]
     )
     def test_it_says_what_it_takes(self, name):
         said = script(name, "--help")
