@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agent.run.commands import Order
     from agent.run.run import Run
     from agent.settings import Settings
-    from agent.solver.solve import Result
+    from agent.solver.result import Result
     from agent.task import Task
 
 __all__ = [

@@ -16,8 +16,6 @@ from agent.redaction import RedactingFormatter, redacted
 from agent.untrusted import escaped
 from sandboxes import SandboxError
 
-__all__ = ["main"]
-
 FULL = "no space left on a disk; free some and continue with `ramify resume`, or choose another place with --out"
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Protocol
 
-__all__ = ["Budget", "BudgetSpent", "ParentBudget", "Stop", "Usage"]
-
 
 class Stop(Enum):
     """Why a search ended. The value is the sentence that people read."""

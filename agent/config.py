@@ -22,8 +22,6 @@ from agent.errors import ConfigError, OptionRefused
 from agent.recipes import named
 from agent.settings import Settings, renamed
 
-__all__ = ["Origin", "given", "load", "naming", "origins", "restore", "split"]
-
 _CHOICES = ("policy", "search", "value")
 """Sections that name an implementation; their other keys are its options."""
 _COMMAND_LINE = "the command line"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["counted", "first_of"]
-
 
 def counted(number: int, one: str, more: str = "") -> str:
     """A number with its noun; `more` is the plural if it is not `one` with an s."""

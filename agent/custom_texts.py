@@ -11,8 +11,6 @@ from pathlib import Path
 from agent.errors import ConfigError
 from agent.prompts import Prompts, names
 
-__all__ = ["INSTRUCTIONS_BYTES", "read_instructions", "read_prompts"]
-
 INSTRUCTIONS_BYTES = 20_000
 PROMPT_BYTES = 100_000
 

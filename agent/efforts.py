@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-__all__ = ["EFFORTS", "Effort"]
-
 Effort = Literal["low", "medium", "high", "max"]
 
 EFFORTS: Mapping[str, Mapping[str, Any]] = {

@@ -25,25 +25,6 @@ from __future__ import annotations
 from agent.budget import Usage
 from sandboxes import SetupFailed
 
-__all__ = [
-    "BlobLost",
-    "ConfigError",
-    "JournalError",
-    "MeasureError",
-    "MemoryUnusable",
-    "ModelError",
-    "NoSuchCommand",
-    "OptionRefused",
-    "PolicyError",
-    "RamifyError",
-    "RunInUse",
-    "Stopped",
-    "TooLong",
-    "ToolsRefused",
-    "UsageError",
-    "exit_code_of",
-]
-
 
 class RamifyError(Exception):
     """Base class. `str(error)` is one line for the user: the offending value and the remedy."""

@@ -14,8 +14,6 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["append", "cut_torn_line", "hold", "to_json", "whole_lines", "write_atomically"]
-
 CHUNK_BYTES = 65536
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["as_shown"]
-
 LEFT_OUT = "[hidden text left out]"
 PROSE_WORDS = 4
 """From this many words on, an attribute of a tag is taken for prose."""

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
-__all__ = ["adapter", "loads", "python", "reason"]
-
 
 @cache
 def adapter(kind: Any, discriminator: str = "") -> Any:

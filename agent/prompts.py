@@ -20,7 +20,6 @@ from agent.errors import ConfigError
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["SHIPPED", "Prompts", "digest", "handed_on", "names", "render", "used", "using"]
 
 _SUFFIX = ".md"
 

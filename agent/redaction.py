@@ -11,8 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-__all__ = ["RedactingFormatter", "redacted", "redactor"]
-
 SHORTEST = 8
 """Shorter values are placeholders, and would match ordinary text by chance."""
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)

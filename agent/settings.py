@@ -13,23 +13,6 @@ from agent.efforts import Effort
 from agent.measure.timing import Timing
 from sandboxes import Limits
 
-__all__ = [
-    "MODEL_FREE_POLICIES",
-    "OPERATIONAL",
-    "BudgetSettings",
-    "Choice",
-    "CustomPrompts",
-    "Instructions",
-    "MeasureSettings",
-    "MemorySettings",
-    "ModelSettings",
-    "RefineSettings",
-    "SandboxSettings",
-    "Settings",
-    "TournamentSettings",
-    "renamed",
-]
-
 MODEL_FREE_POLICIES = ("mutate", "edit")
 """Policies that are not a chat model: they enumerate edits."""
 

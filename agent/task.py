@@ -11,8 +11,6 @@ from agent.errors import JournalError, UsageError
 from agent.parsing import adapter, reason
 from sandboxes import Provider, Snapshot, Workspace
 
-__all__ = ["Task", "as_begun", "dump_task", "load_task", "settled"]
-
 log = logging.getLogger(__name__)
 
 

@@ -16,8 +16,6 @@ from functools import lru_cache
 
 from agent.markup import as_shown
 
-__all__ = ["escaped", "escaped_lines", "fence", "issue_text", "one_line", "terminal_text", "visible"]
-
 ISSUE_CHARACTERS = 300_000
 """The rest of a longer issue is ignored."""
 _CACHED = 16

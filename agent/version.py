@@ -2,8 +2,6 @@
 
 import importlib.metadata
 
-__all__ = ["version"]
-
 
 def version() -> str:
     """The version of the distribution, which is not called `ramify`: that name is another project's."""

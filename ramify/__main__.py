@@ -6,8 +6,6 @@ import sys
 
 from ramify.packages import take_precedence
 
-__all__ = ["main"]
-
 _INTERRUPTED = 130
 
 

@@ -9,8 +9,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["take_precedence"]
-
 PACKAGES = ("agent", "benchmarks", "prompts", "sandboxes")
 _PLACE = Path(__file__).resolve().parent.parent
 """The directory that holds them, and this package."""

@@ -160,11 +160,7 @@ class Provider(Protocol):
         ...
 
     def scratch(
-        self,
-        snapshot: Snapshot,
-        base: Snapshot,
-        put_back: Sequence[str] = (),
-        template: Template | None = None,
+        self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
     ) -> AbstractContextManager[Sandbox]:
         """A fork to measure in: `base` everywhere outside the workspace, `snapshot`'s workspace, and in it the
         paths `put_back` (relative, files or directories) as they are in `base`, absent where `base` lacks them.

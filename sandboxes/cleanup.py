@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Leftover", "state_dir"]
-
 
 def state_dir() -> Path:
     """The directory for files of this user that outlive a run."""

@@ -18,23 +18,6 @@ SandboxError
 
 from __future__ import annotations
 
-__all__ = [
-    "GitFailed",
-    "GitTooSlow",
-    "ImageMissing",
-    "PullLeft",
-    "RegistryBusy",
-    "RegistryDown",
-    "SandboxError",
-    "SandboxLost",
-    "SandboxUnavailable",
-    "SetupFailed",
-    "SnapshotMissing",
-    "StateDamaged",
-    "StoreFull",
-    "TemplateLost",
-]
-
 
 class SandboxError(Exception):
     """Base class of every failure of a sandbox itself."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["Change", "ExecResult", "Forked", "Limits", "Merge", "Snapshot", "Template", "Workspace"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tests.projects import SOURCE, TESTS, commit, git, means
 
-__all__ = ["COMMON", "DAMAGED", "ELSEWHERE", "POINTER", "RAN", "RARE"]
-
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 3\n"
 RAN = "ran"
 """A file beside the checkout that the repository's filter makes when it runs."""

@@ -13,8 +13,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["ramify"]
-
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["agent.__main__", "agent.cli.solve", "agent.build.composition", "pytest"])
 

@@ -6,8 +6,6 @@ import os
 import socket
 from pathlib import Path
 
-__all__ = ["free_port", "interpreter"]
-
 _ROOT = Path(__file__).parent.parent
 
 

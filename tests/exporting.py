@@ -20,7 +20,7 @@ from agent.policy.chat.transcript import pack
 from agent.run.events import Added, Asked, Noted, Started
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace
 

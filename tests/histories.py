@@ -12,7 +12,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.run.events import Added, Noted, Started
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace
 

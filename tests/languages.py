@@ -405,11 +405,7 @@ LANGUAGES = {
         needs="vitest",
     ),
     "go": Language(
-        {
-            "go.mod": "module example.com/calc\n\ngo 1.19\n",
-            "calc.go": GO,
-            "calc_test.go": GO_TESTS,
-        },
+        {"go.mod": "module example.com/calc\n\ngo 1.19\n", "calc.go": GO, "calc_test.go": GO_TESTS},
         "go test ./...",
         "calc.go",
         "example.com/calc::TestAdd",

@@ -14,7 +14,7 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.measurer import Measurer, find_baseline
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import Task
 from sandboxes import Provider, Snapshot, Workspace
 

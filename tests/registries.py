@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Front", "real_registry"]
-
 READY_S = 200
 _CONFIG = """version: 0.1
 log: {{level: warn}}

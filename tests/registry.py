@@ -15,8 +15,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from docker import DockerClient
 
-__all__ = ["Engine", "Registry", "registry"]
-
 WAIT_S = 100
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 _BUSY = {"errors": [{"code": "TOOMANYREQUESTS", "message": "You have reached your pull rate limit."}]}

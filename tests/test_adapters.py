@@ -122,10 +122,7 @@ GUESSED = {
 """,
         True,
     ),
-    "googletest": (
-        "[       OK ] Calc.Adds (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n",
-        False,
-    ),
+    "googletest": ("[       OK ] Calc.Adds (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n", False),
     "automake": ("PASS: adds.sh\nFAIL: halves.sh\n# TOTAL: 2\n# PASS:  1\n", True),
     "phpunit": ("Calc (Tests\\Calc)\n ✔ Adds\n\nOK (1 test, 1 assertion)\n", False),
     "minitest": ("CalcTest#test_adds. = 0.00 s = .\n1 runs, 1 assertions, 0 failures\n", False),

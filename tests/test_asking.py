@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.actions import Observation, View, schema
 from agent.budget import Budget, BudgetSpent, Stop, Usage
 from agent.engine.model_calls import Forecast, ModelGateway, Request
 from agent.engine.recorder import Recorder
 from agent.errors import ModelError
-from agent.models import Completion
+from agent.measure import SuiteReport
+from agent.models import Completion, Message
 from agent.models.prices import Price
 from agent.models.scripted import ScriptedModel, answer
 from agent.models.warming import KEPT_S
-from agent.run.events import Asked, Refused
+from agent.policy.chat.transcript import pack
+from agent.run.events import Added, Asked, Refused
 from agent.run.journal import decode, encode
 from agent.run.message_store import Conversations, digest_of
 from agent.run.run import Run
-from benchmarks.perf.journal_size import grow
+from agent.run.tree.evaluation import Evaluation
+from agent.run.tree.node import Node, Step
+from sandboxes import Snapshot
 
 VALUES = st.one_of(
     st.sampled_from([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}, [], [{"name": "view"}]]),
@@ -276,6 +283,30 @@ class TestAForecast:
         known = 1 + min(max(sent), len(messages)) if sent and seconds < KEPT_S else 0
         costs = (sum(parts[:known]) * 1.0 + sum(parts[known:]) * 12.5 + 10 * 20.0) / 1e6
         assert costs <= foreseen <= whole
+
+
+def grow(directory: Path, turns: Sequence[int], result_bytes: int) -> tuple[list[int], list[int]]:
+    """Take turns on one branch in a new run. Returns the bytes of the journal and of all requests after each number of
+    turns."""
+    model = ScriptedModel(lambda heard: answer("I look further.", ("view", {"path": f"pkg/{len(heard):05}.py"})))
+    sizes, whole, requests = list[int](), list[int](), 0
+    messages: list[Message] = [{"role": "system", "content": "s" * 2000}, {"role": "user", "content": "issue" * 400}]
+    with Run.open(directory) as run:
+        asker = ModelGateway(Recorder(run, Budget()))
+        for turn in range(max(turns)):
+            requests += len(json.dumps([schema(), messages]))
+            said = asker.at(turn, "policy")(model, messages, schema(), seed=10**9 + turn)
+            printed = f"{turn:05}".ljust(result_bytes, "x")
+            step = Step((View(f"pkg/{len(messages):05}.py"),), (Observation(printed),), pack((), said.message))
+            state = Snapshot(f"{turn:064}", f"{turn:064}")
+            parents = (turn - 1,) if turn else ()
+            run.record(Added(Node(turn, parents, (step,), state, SuiteReport(), Evaluation(0.5))))
+            result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": printed}
+            messages += [said.message, result]
+            if turn + 1 in turns:
+                sizes.append(run.journal.path.stat().st_size)
+                whole.append(requests)
+    return sizes, whole
 
 
 def test_two_hundred_turns_of_one_branch_take_four_times_the_bytes_of_fifty(tmp_path):

@@ -18,7 +18,7 @@ from agent.measure.automation.calls import runs_tests
 from agent.measure.measurer import find_baseline
 from agent.run.action_log import task_of
 from agent.run.run import Run
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from agent.task import Task, settled
 from sandboxes import Provider, Workspace
 from tests.measuring import ENV, GOAL, PROJECT

@@ -18,7 +18,7 @@ from agent.budget import Stop, Usage
 from agent.config import load
 from agent.errors import ConfigError, ModelError, UsageError
 from agent.run.events import Event
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from benchmarks.batch.batch import (
     Attempt,
     Batch,

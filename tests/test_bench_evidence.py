@@ -114,8 +114,7 @@ def test_a_verdict_that_does_not_follow_is_named_though_its_digests_agree(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("lacks", "says"),
-    [("", "the verdict resolved does not follow"), ("refused", "it cannot be read: 'refused'")],
+    ("lacks", "says"), [("", "the verdict resolved does not follow"), ("refused", "it cannot be read: 'refused'")]
 )
 def test_a_bundle_of_another_version_that_does_not_hold_is_said_to_be_of_that_version(
     tmp_path: Path, graded: dict[str, Verdict], lacks: str, says: str

@@ -31,10 +31,11 @@ from agent.policy.chat.tagged import write
 from agent.policy.chat.transcript import branch, pack
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from agent.search.auto import Auto
 from agent.search.linear import Linear
-from agent.solver.solve import Result, solve
+from agent.solver.result import Result
+from agent.solver.solve import solve
 from agent.untrusted import visible
 from sandboxes import Sandbox
 from sandboxes.namespace.provider import NamespaceProvider

@@ -76,13 +76,7 @@ def words(after: SuiteReport, base: SuiteReport = BASE) -> list[str]:
 class TestAModelIsTold:
     def test_numbers_then_what_is_broken_with_its_message_then_what_is_fixed(self) -> None:
         after = report({"a.py::old": "assert 0", "a.py::two": "assert 2\nis bad"}, ["a.py::wrong", *BASE.passes[::2]])
-        assert words(after) == [
-            NUMBERS,
-            "Newly broken: a.py::two",
-            "  assert 2",
-            "  is bad",
-            "Fixed: a.py::wrong",
-        ]
+        assert words(after) == [NUMBERS, "Newly broken: a.py::two", "  assert 2", "  is bad", "Fixed: a.py::wrong"]
 
     def test_that_nothing_changed(self) -> None:
         assert words(report(passes=["t"]), report(passes=["t"])) == [

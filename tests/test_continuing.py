@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step, Tree
+from agent.run.tree.node import Node, Step
+from agent.run.tree.tree import Tree
 from agent.search.continuing import OpenLines, continued, continues
 from tests.trees import node, tree
 

@@ -23,8 +23,7 @@ from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.node import ROOT
-from agent.run.tree.tree import Node
+from agent.run.tree.node import ROOT, Node
 from agent.search.best_first import BestFirst
 from agent.settings import TournamentSettings
 from agent.solver.candidates import CandidatePool

@@ -27,7 +27,7 @@ from agent.prompts import Prompts, render, used, using
 from agent.run.events import Noted
 from agent.run.run import Run
 from agent.settings import Settings
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from agent.task import dump_task, load_task
 from benchmarks.batch.batch import read_identity, settings_digest
 from benchmarks.cli.app import app

@@ -12,19 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from agent.actions import (
-    Debug,
-    Edit,
-    Invalid,
-    Observation,
-    Replacement,
-    RunTests,
-    Search,
-    Shell,
-    Submit,
-    View,
-    Write,
-)
+from agent.actions import Debug, Edit, Invalid, Observation, Replacement, RunTests, Search, Shell, Submit, View, Write
 from agent.analysis.diagnosis import diagnose, diagnose_deeds
 from agent.analysis.diagnosis.commands import read_command
 from agent.analysis.diagnosis.divergence import compare, moments

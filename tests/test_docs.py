@@ -234,13 +234,7 @@ def test_a_page_names_commands_options_and_targets_that_exist(page):
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="mkdocs-material is not installed: make setup")
     argv = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    built = subprocess.run(
-        argv,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**AT_ROOT, "NO_MKDOCS_2_WARNING": "1"},
-    )
+    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env={**AT_ROOT, "NO_MKDOCS_2_WARNING": "1"})
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "site" / "reference" / "settings" / "index.html").is_file()
 

@@ -68,9 +68,7 @@ COMMANDS = st.one_of(
     st.just(f"rm -rf {SITE}/planted; touch {SITE}/planted.py"),
 )
 OPERATIONS = st.one_of(
-    *[st.tuples(st.just("sh"), COMMANDS)] * 4,
-    st.tuples(st.just("write"), paths),
-    st.tuples(st.just("remove"), paths),
+    *[st.tuples(st.just("sh"), COMMANDS)] * 4, st.tuples(st.just("write"), paths), st.tuples(st.just("remove"), paths)
 )
 STEPS = st.lists(st.tuples(digits, st.lists(OPERATIONS, min_size=1, max_size=5)), min_size=3, max_size=6)
 SLOWLY = settings(

@@ -27,7 +27,7 @@ from agent.policy.chat.dialects import NATIVE, TEXT
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.transcript import pack
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.search.linear import Linear
 from agent.solver.solve import solve
 from sandboxes import Provider, Workspace
@@ -464,10 +464,7 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
         [(m["content"], m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"]
         for row in (mended, rest)
     ]
-    assert on == [
-        [("I think it is fine.", False), ("Looking.", True)],
-        [("Looking.", False), ("a", True), ("b", True)],
-    ]
+    assert on == [[("I think it is fine.", False), ("Looking.", True)], [("Looking.", False), ("a", True), ("b", True)]]
     assert (mended["provenance"]["exact"], mended["provenance"]["logprobs"]) == (True, [[-0.5]])
 
 

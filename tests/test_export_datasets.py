@@ -24,7 +24,7 @@ from agent.learning.export.writing import Files
 from agent.models.scripted import answer
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, said, small_tree
 
 FAKE_KEY = "ghp_" + "a1B2" * 9

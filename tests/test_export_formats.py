@@ -17,7 +17,7 @@ from agent.policy.chat.dialects import TEXT
 from agent.run.events import Asked, Merged, Round
 from agent.run.rollouts import Briefing, Plan
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from tests.exporting import Recorder, chat_tree, edit, planned, rows, said, shortened, small_tree
 
 
@@ -225,10 +225,7 @@ class TestLookahead:
     def test_says_what_each_way_led_to_and_takes_the_best(self, small: Run) -> None:
         first, second = rows(small, "lookahead")
         lines = first["completion"][0]["content"].splitlines()
-        assert lines[2:4] == [
-            "- edit 1: 1 of 2 ways on from it are solved",
-            "- edit 2: not solved, at best 0.10 of 1",
-        ]
+        assert lines[2:4] == ["- edit 1: 1 of 2 ways on from it are solved", "- edit 2: not solved, at best 0.10 of 1"]
         assert lines[-1] == "I take this one: edit 1"
         assert said(first["completion"][0]) == "one"
         assert "- edit 3: solved" in second["completion"][0]["content"].splitlines()

@@ -22,7 +22,7 @@ from agent.run.run import Run
 from agent.run.schedule import ScheduleEntry
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from sandboxes import Snapshot
 from tests.trees import node
 

@@ -24,7 +24,7 @@ from agent.models import directly
 from agent.models.conversing import Unreadable, last_object
 from agent.models.scripted import ScriptedModel, answer
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import Task
 from sandboxes import Snapshot, Workspace
 from tests.trees import node, tree

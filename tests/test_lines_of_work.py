@@ -344,11 +344,7 @@ class TestAnAnswer:
 
     def test_is_the_diff_that_nobody_submitted_where_a_limit_is_reached(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", looks(1))], limits={"max_calls": 2})
-        assert (done.result.status, done.result.grade, done.result.stop) == (
-            "improved",
-            Grade.UNFINISHED,
-            Stop.CALLS,
-        )
+        assert (done.result.status, done.result.grade, done.result.stop) == ("improved", Grade.UNFINISHED, Stop.CALLS)
         assert FIX.encode() in done.result.patch
 
     def test_of_two_rollouts_is_of_two_lines_of_which_the_second_knows_nothing_of_the_first(

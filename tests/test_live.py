@@ -14,7 +14,7 @@ from agent.analysis.report.live import STEPS, View
 from agent.analysis.report.progress import Progress
 from agent.budget import Usage
 from agent.run.events import Added, Failed, Round, Spent, Started
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from sandboxes import Snapshot
 from tests.pages import write
 from tests.trees import node

@@ -246,13 +246,7 @@ WRITTEN = {
     ),
     "multi-gradle": (
         "> Task :java UP-TO-DATE\n> Task :test FAILED\n> Task :jar NO-SOURCE\nC > adds PASSED\nC > halves() FAILED\n",
-        {
-            "java": "passed",
-            "test": "failed",
-            "jar": "skipped",
-            "C > adds": "passed",
-            "C > halves()": "failed",
-        },
+        {"java": "passed", "test": "failed", "jar": "skipped", "C > adds": "passed", "C > halves()": "failed"},
     ),
     "multi-jest": (
         "PASS test/a.test.js (5.2 s)\n  calc\n    ✓ adds (two) (3 ms)\n    ✕ halves\nFAIL test/b.test.js\n",

@@ -26,7 +26,7 @@ from agent.policy.chat.dialects import NATIVE
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.transcript import branch, left_out
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox

@@ -73,11 +73,7 @@ def test_files_that_one_side_adds_removes_or_makes_executable_are_brought_over(t
     ]
     done = merge([changed(None, TOP, "d.txt")], theirs)
     files = {"a.txt": BASE, "c.sh": file(b"#!/bin/sh\n"), "d.txt": TOP}
-    assert after(done.patch, tmp_path, files) == {
-        "b.bin": b"\0\xff new",
-        "c.sh": b"#!/bin/sh\n",
-        "d.txt": TOP.content,
-    }
+    assert after(done.patch, tmp_path, files) == {"b.bin": b"\0\xff new", "c.sh": b"#!/bin/sh\n", "d.txt": TOP.content}
     assert (tmp_path / "c.sh").stat().st_mode & 0o100
 
 

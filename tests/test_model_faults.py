@@ -25,7 +25,8 @@ from agent.run.journal import read_events
 from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
-from agent.solver.solve import Result, solve
+from agent.solver.result import Result
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.clients import KEY, Clock, clients, servers
 from tests.projects import BUG, FIX, means, task

@@ -320,12 +320,7 @@ class TestClaude:
         ],
     )
     def test_thinks_as_much_as_the_settings_say(
-        self,
-        serve: Serve,
-        monkeypatch: pytest.MonkeyPatch,
-        name: str,
-        settings: dict[str, Any],
-        asked: dict[str, Any],
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, Any], asked: dict[str, Any]
     ) -> None:
         server = serve(thinks)
         self.model(server, monkeypatch, name, **settings).complete(HELLO, TOOLS)

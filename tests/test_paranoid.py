@@ -183,10 +183,7 @@ def test_a_run_ends_where_a_state_is_damaged(tmp_path: Path) -> None:
             keeping_time(source, lambda path: path.write_bytes(path.read_bytes().upper()))
         return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
 
-    with (
-        Run.open(tmp_path / "run") as run,
-        NamespaceProvider(tmp_path / "run" / "store", paranoid=True) as provider,
-    ):
+    with Run.open(tmp_path / "run") as run, NamespaceProvider(tmp_path / "run" / "store", paranoid=True) as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         result = solve(task(means(tmp_path / "repo")), parts, run)
     assert isinstance(result.error, StateDamaged)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
 from agent.actions import parse
 from agent.models.openai import OpenAIModel
-from benchmarks.batch.batch import Attempt, Batch, Identity, read_attempts
-from benchmarks.data.sources import open_source
-from benchmarks.perf import answering, batch, killed, overhead, table
+from benchmarks.perf import answering, batch, table
 from benchmarks.perf.bytecode import wrong
-from benchmarks.perf.machinery import part
 from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.startup import cpu_seconds
 from benchmarks.perf.table import at_least, at_most, less, markdown
@@ -115,37 +109,9 @@ class TestBatches:
         assert batch.searched(tmp_path / "journal.jsonl") == batch.Search(candidates=2, seconds=4.0, whole=6.0)
 
 
-def part_of(*places: str) -> str:
-    """What is said of a function in the last of these files that is called from the one before, and so on."""
-    call: Callable[[], str] = lambda: part(sys._getframe(1))  # noqa: E731
-    for place in reversed(places):
-        names: dict[str, Any] = {"inner": call}
-        exec(compile("def call(): return inner()", place, "exec"), names)
-        call = names["call"]
-    return call()
-
-
-class TestMachinery:
-    @pytest.mark.parametrize(
-        ("places", "belongs_to"),
-        [
-            (
-                ["/agent/engine/engine.py", "/agent/policy/chat/policy.py", "/agent/models/openai.py", "/lib/ssl.py"],
-                "client",
-            ),
-            (["/agent/engine/engine.py", "/agent/policy/chat/policy.py", "/lib/json.py"], "conversation"),
-            (["/agent/engine/engine.py", "/agent/measure/suite.py", "/sandboxes/forking/lease.py"], "tests"),
-            (["/agent/engine/turns.py", "/sandboxes/forking/lease.py"], "sandbox"),
-            (["/agent/engine/engine.py", "/agent/run/run.py", "/agent/files.py"], "record"),
-            (["/agent/engine/engine.py"], "engine"),
-            (["/lib/queue.py"], "idle"),
-        ],
-    )
-    def test_a_moment_belongs_to_the_innermost_part_of_ours_and_to_a_test_run_first(self, places, belongs_to):
-        assert part_of(*places) == belongs_to
-
+class TestTheServerThatAnswersAtOnce:
     @pytest.mark.parametrize("stream", [True, False])
-    def test_its_server_calls_the_tool_of_each_turn(self, monkeypatch, stream):
+    def test_it_calls_the_tool_of_each_turn(self, monkeypatch, stream):
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         asked, called = [{"role": "user", "content": "?"}], []
         with answering.server("value.py") as url:
@@ -177,7 +143,7 @@ def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 class TestScripts:
     @pytest.mark.parametrize(
-        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency", ".machinery"]
+        "name", ["", ".fork", ".execute", ".node", ".candidate", ".bytecode", ".workers", ".latency"]
     )
     def test_it_says_what_it_takes(self, name):
         said = script(name, "--help")
@@ -209,38 +175,3 @@ class TestScripts:
         left = [*engine.containers.list(all=True, filters=made), *engine.images.list(all=True, filters=made)]
         left += engine.volumes.list(filters=made)
         assert left == []
-
-
-class TestTheOverheadOfABatch:
-    def test_a_set_is_as_large_as_was_asked_and_a_batch_of_it_is_counted(self, tmp_path):
-        source = open_source(str(overhead.synthetic(tmp_path / "set", 30)), tmp_path / "clones")
-        costs = overhead.measured(source, overhead.idle, tmp_path / "out")
-        assert (len(costs.wall), costs.solved, len(read_attempts(tmp_path / "out"))) == (30, 0, 30)
-
-    def test_growth_is_how_much_dearer_the_last_tenth_is(self):
-        assert overhead.Costs(cpu=[float(n) for n in range(100)]).growth() == pytest.approx(1)
-        assert overhead.Costs(cpu=[float(n * n) for n in range(100)]).growth() == pytest.approx(189 / 29, rel=0.1)
-
-
-class TestABatchThatIsKilled:
-    def test_moments_are_drawn_in_order_and_leave_something_to_do(self):
-        drawn = [killed.moments(10, 3, Random(seed)) for seed in range(50)]
-        assert all(0 < a < b < c < 10 for a, b, c in drawn)
-
-    def test_what_differs_is_said_but_for_test_runs_that_a_kill_cut_off(self, tmp_path):
-        def batch(name, *attempts):
-            made = Batch(tmp_path / name, Identity("set", "hidden", "m"))
-            for each in attempts:
-                made.record(each)
-            made.close()
-            return tmp_path / name
-
-        a, b = (Attempt(name, "done", "hidden", b"p", facts={"measurements": 2, "seconds": 1.0}) for name in "ab")
-        alone = batch("alone", a, b)
-        again = replace(a, facts={"measurements": 3, "seconds": 9.0})
-        assert list(killed.differences(alone, batch("same", b, again), 1)) == []
-        often = batch("often", replace(a, facts={"measurements": 4}, patch=b"q"))
-        assert list(killed.differences(alone, often, 1)) == [
-            "a: 2 more test runs after 1 kills", "b: only in alone", "a: patch is b'p' and b'q'"
-        ]  # fmt: skip
-        assert killed.attempted_twice(batch("twice", a, b, a)) == ["a"]

@@ -15,10 +15,11 @@ from agent.build.composition import resume, start
 from agent.build.replay import replay
 from agent.learning.memory import Memory
 from agent.learning.memory.clusters import cluster_of
-from agent.learning.memory.composing import BYTES_PER_TOKEN, compose
+from agent.learning.memory.composing import compose
 from agent.learning.memory.items import Insight
 from agent.learning.memory.recall import OPENING, Lookup
 from agent.learning.memory.store import QUERY_WORDS
+from agent.models import BYTES_PER_TOKEN
 from agent.run.run import Run
 from agent.settings import MemorySettings, Settings
 from agent.task import Task

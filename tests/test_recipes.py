@@ -236,9 +236,7 @@ CASES = [
         ["value.name=tests", "budget.max_nodes=4"],
     ),
     Case(
-        "mcgs",
-        lambda run: any(choice.act == "fuse" and not choice.because for choice in choices(run)),
-        ([LOW], [HIGH]),
+        "mcgs", lambda run: any(choice.act == "fuse" and not choice.because for choice in choices(run)), ([LOW], [HIGH])
     ),
     Case("toolchain-star", lambda run: chosen_by(run, "g", "h", "fatigue"), options=["budget.max_nodes=3"]),
     Case("ets", lambda run: chosen_by(run, "score", "level", count=2), options=["budget.max_nodes=3"]),

@@ -26,7 +26,8 @@ from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings
 from agent.solver.refine.plan import Planner
-from agent.solver.solve import Result, solve
+from agent.solver.result import Result
+from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, SOURCE, means, task

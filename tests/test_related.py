@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from agent.measure.adapters import inside
 from agent.measure.inside.imports import survey
-from agent.measure.scopes.related import Changed, Index, changed_of, read_index, related
+from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.index import Index, read_index
+from agent.measure.scopes.related import related
 from sandboxes import Workspace
 
 

@@ -31,7 +31,7 @@ from agent.run.commands import Order
 from agent.run.events import Added, Asked, Ended, Failed, Spent, Started
 from agent.run.journal import decode, encode, read_events
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.solver.result import Result
 from agent.task import dump_task
 from sandboxes import Snapshot

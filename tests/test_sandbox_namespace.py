@@ -213,11 +213,7 @@ def test_the_environment_of_a_checkout_brings_the_folders_of_its_python_and_noth
 
 
 def test_states_whose_python_has_changed_since_say_so_once(
-    namespaces: Path,
-    checkout: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    namespaces: Path, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     env, store = tmp_path / "env", namespaces / "store-of-changed"
     made(env, "pyvenv.cfg", "bin/python", "lib/python3.12/site-packages/a-1.0.dist-info/METADATA")

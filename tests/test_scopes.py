@@ -21,7 +21,7 @@ from agent.measure.timing import Timing
 from agent.policy.chat.briefing import introduction
 from agent.run.events import Extended, Spent
 from agent.run.run import Run
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from agent.task import Task

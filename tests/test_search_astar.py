@@ -15,7 +15,7 @@ from agent.actions import RunTests, View
 from agent.budget import Usage
 from agent.measure import Outcome, SuiteReport
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.search.astar import AStar
 from tests.test_search import chosen
 from tests.trees import Grown, histories, node, tree

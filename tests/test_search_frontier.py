@@ -17,7 +17,7 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Proposal
 from agent.run.run import Run
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.search.registry import SEARCHES
 from agent.search.support.frontier import EXACT, Frontier, keep
 from agent.solver.solve import solve

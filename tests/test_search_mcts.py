@@ -55,8 +55,7 @@ class TestValues:
     )
 
     @pytest.mark.parametrize(
-        ("how", "of_1", "of_2"),
-        [("own", 0.6, 0.4), ("max", 0.6, 0.7), ("mean", 0.3, 0.6), ("clade", 1.9 / 5, 2.8 / 5)],
+        ("how", "of_1", "of_2"), [("own", 0.6, 0.4), ("max", 0.6, 0.7), ("mean", 0.3, 0.6), ("clade", 1.9 / 5, 2.8 / 5)]
     )
     def test_a_subtree_is_worth_what_the_option_says(self, how, of_1, of_2):
         assert [measured(self.made, n, how) for n in (1, 2)] == pytest.approx([of_1, of_2])

@@ -19,7 +19,7 @@ from agent.policy import Proposal
 from agent.run.events import Spent
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.search.strategies import Strategies
 from agent.solver.solve import solve
 from sandboxes.namespace.provider import NamespaceProvider

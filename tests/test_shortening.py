@@ -17,8 +17,7 @@ from agent.build.composition import start
 from agent.cli.app import app
 from agent.config import load
 from agent.run.run import Run
-from agent.run.tree.node import Node
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Node, Step
 from tests.exporting import rows
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import ScriptedServer, says

@@ -26,7 +26,7 @@ from agent.policy.chat.repeats import times
 from agent.policy.chat.variation import ANGLES, variation
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION, Evaluation
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox

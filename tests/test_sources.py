@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.errors import UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.logs import PARSERS
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from agent.task import dump_task
 from benchmarks.cli import run as cli_run
 from benchmarks.data import clones
@@ -368,10 +368,7 @@ def test_whatever_columns_there_are_a_row_is_of_a_format_or_refused_with_a_reaso
         format_of(row)
 
 
-TABLES = {
-    "rows.jsonl": lambda them: "\n".join(map(json.dumps, them)) + "\n",
-    "rows.json": json.dumps,
-}
+TABLES = {"rows.jsonl": lambda them: "\n".join(map(json.dumps, them)) + "\n", "rows.json": json.dumps}
 
 
 @pytest.mark.parametrize("name", TABLES)

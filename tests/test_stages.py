@@ -19,7 +19,7 @@ from agent.measure.measurer import find_baseline
 from agent.measure.probing.tracing import trace
 from agent.measure.timing import Timing
 from agent.run.run import Run
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from tests.measuring import CONFTEST, Lab

@@ -188,10 +188,7 @@ class TestRefusing:
             (Order("prune", -1), "there is no state -1"),
             (Order("fork", 2), "state 2 cannot be expanded: it is solved or was submitted; fork state 1 above it"),
             (Order("pin", 2), "nothing at or below state 2 can be expanded: it is solved"),
-            (
-                Order("fork", 5),
-                "state 5 cannot be expanded: the run's gate refused it; fork state 0 above it",
-            ),
+            (Order("fork", 5), "state 5 cannot be expanded: the run's gate refused it; fork state 0 above it"),
             (Order("fork", 4), "state 4 cannot be expanded: it was pruned; fork state 0 above it"),
             (Order("pin", 3), "it was pruned; pin state 0 above it"),
             (Order("unpin", 1), "state 1 is not pinned; no state is pinned"),
@@ -245,8 +242,7 @@ class TestSittings:
     @pytest.mark.parametrize("name", SEARCHES)
     @settings(max_examples=8, deadline=None)
     @given(
-        given=st.dictionaries(st.integers(0, 19), st.lists(orders, max_size=2), max_size=6),
-        split=st.integers(0, 20),
+        given=st.dictionaries(st.integers(0, 19), st.lists(orders, max_size=2), max_size=6), split=st.integers(0, 20)
     )
     def test_two_sessions_equal_one(self, name, given, split, tmp_path_factory):
         one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")

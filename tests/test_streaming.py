@@ -10,7 +10,7 @@ from agent.budget import Stop
 from agent.errors import UsageError
 from agent.run.events import Started
 from agent.run.run import Run
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from sandboxes import Workspace
 from tests.projects import FIX, SOURCE, TESTS, commit
 

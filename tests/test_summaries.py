@@ -176,10 +176,7 @@ def test_what_is_uncertain_about_the_tests_is_a_risk(history):
     history.add(0, turn(Edit("test_x.py", "1", "2")), patch=PATCH.replace(b"calc", b"test_x"))
     assert the_last(history).risks == ("it changes tests or what lies among them: test_x.py",)
     history.add(0, report=SuiteReport({"t.py::a": P, "t.py::b": P}, complete=False, flaky=("t.py::c",)))
-    assert the_last(history).risks == (
-        "failed once and passed when run again: t.py::c",
-        "not all tests were run on it",
-    )
+    assert the_last(history).risks == ("failed once and passed when run again: t.py::c", "not all tests were run on it")
 
 
 # ---- laws

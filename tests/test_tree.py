@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Attempt
+from agent.run.tree.node import Attempt
 from tests.trees import node, tree
 
 values = st.floats(0, 1, allow_nan=False)

@@ -19,7 +19,7 @@ from agent.measure.diffs import parse
 from agent.measure.protection import protect
 from agent.measure.regressions import must_pass, regressions
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import Task
 from sandboxes import Change, Snapshot, Workspace
 

@@ -13,8 +13,8 @@ from agent.engine.selection import choose
 from agent.run.commands import Order, Steering
 from agent.run.events import Added, Merged, Round
 from agent.run.run import Run
+from agent.run.tree.node import Step
 from agent.run.tree.part import Since, TreePart
-from agent.run.tree.tree import Step
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from tests.test_steering import CHANGES_BY_NAME, facts

@@ -8,8 +8,6 @@ from typing import Any
 import hypothesis
 import pytest
 
-__all__ = ["examples", "slow_but"]
-
 
 def slow_but(quick: Sequence[Any], cases: Iterable[Any]) -> list[Any]:
     """The cases of a parametrized test, all but the quick ones marked slow. A tuple has a value for each parameter."""

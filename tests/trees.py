@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from agent.actions import Observation, Shell
 from agent.measure import SuiteReport
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Step, Tree
+from agent.run.tree.node import Node, Step
+from agent.run.tree.tree import Tree
 from sandboxes import Snapshot
 
 

@@ -17,8 +17,6 @@ from agent.errors import MeasureError
 from agent.untrusted import terminal_text
 from sandboxes import Sandbox
 
-__all__ = ["apply"]
-
 LOOK_S = 30.0
 """Time limit for listing and searching, in seconds."""
 MATCH_CHARS = 300

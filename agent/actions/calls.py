@@ -15,8 +15,6 @@ from agent.actions.tools import REPLACEMENT, TOOLS, BadCall, Parameter
 from agent.actions.types import Action, Invalid, Replacement
 from agent.untrusted import visible
 
-__all__ = ["invalid", "parse"]
-
 SHOWN = 80
 """Characters of a model's text that an error message repeats."""
 KEPT = 2_000

@@ -10,8 +10,6 @@ from pathlib import PurePosixPath
 
 from agent.actions.types import Action, Edit, Search, Shell, View, Write
 
-__all__ = ["canonical", "respelled"]
-
 
 def canonical(actions: Sequence[Action]) -> str:
     """A digest of the edits; empty where nothing is edited, or where a command is run, whose effect is unknown.

@@ -10,8 +10,6 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import Comparison
 from agent.measure.ids import file_of
 
-__all__ = ["stopped_early", "told"]
-
 SHOWN = 5
 """Tests that are shown with their message."""
 NAMED = 20
@@ -78,7 +76,7 @@ def _failures(title: str, tests: Sequence[str], report: SuiteReport) -> Iterator
     for group in list(groups)[:SHOWN]:
         yield f"{title}: {_named(group, groups[group], report)}"
         if message := excerpt(report.messages.get(group, "").strip(), MESSAGE_BYTES)[0]:
-            yield _indented(message)
+            yield "\n".join(f"  {line}".rstrip() for line in message.split("\n"))
     if others := [test for group in list(groups)[SHOWN:] for test in groups[group]]:
         yield f"{title} too: {first_of(others, NAMED)}"
 
@@ -93,7 +91,3 @@ def _named(group: str, tests: Sequence[str], report: SuiteReport) -> str:
     if group != tests[0]:
         return f"{group} cannot be imported, and {counted(len(tests), 'test')} in it"
     return f"{group} (skipped now)" if report.outcomes[group] is Outcome.SKIPPED else group
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in text.split("\n"))

@@ -7,8 +7,6 @@ import re
 from agent.measure.inside.cutting import cut
 from agent.untrusted import visible
 
-__all__ = ["OBSERVATION_BYTES", "excerpt", "printable"]
-
 OBSERVATION_BYTES = 10_000
 """Size of the longest observation: half of it head, half of it tail."""
 _CONTROL = re.compile("[^\n\t -\x7e\xa0-\U0010ffff]")

@@ -15,8 +15,6 @@ from typing import Literal, NamedTuple, assert_never
 
 from agent.actions.types import Action, Debug, Edit, Effect, Invalid, RunTests, Search, Shell, Submit, View, Write
 
-__all__ = ["KINDS", "Irreversible", "Kind", "effect", "irreversible"]
-
 Kind = Literal["push", "publish", "deploy", "send", "migrate", "destroy"]
 """`migrate` remains because settings may hold it: a migration stays in the sandbox and runs like any other command."""
 

@@ -13,8 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["why_missing"]
-
 SHOWN_LINES = 40
 LIKE_LINES = 200
 """How many of the lines that share most words with a text are compared with it letter by letter."""

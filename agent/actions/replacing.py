@@ -15,8 +15,6 @@ from typing import NamedTuple
 from agent.actions.missing import why_missing
 from agent.actions.types import Edit
 
-__all__ = ["Edited", "NoSuchPlace", "carried_out", "edited", "numbered", "taken_back", "takes_back"]
-
 SAME = "`old_str` and `new_str` are the same: nothing would change"
 
 

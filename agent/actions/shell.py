@@ -12,8 +12,6 @@ from agent.actions.types import Observation, Shell
 from agent.untrusted import terminal_text
 from sandboxes import ExecResult, Sandbox
 
-__all__ = ["COMMAND_BYTES", "output", "run", "timed_out"]
-
 COMMAND_BYTES = 100_000
 """Size of the longest command: systems refuse single arguments of 128 KiB."""
 _STANDARD = " ".join(sorted(name for name in sys.stdlib_module_names if not name.startswith("_")))

@@ -16,8 +16,6 @@ from typing import Any, Literal
 
 from agent.actions.types import Action, Debug, Edit, Invalid, Replacement, RunTests, Search, Shell, Submit, View, Write
 
-__all__ = ["REPLACEMENT", "TOOLS", "BadCall", "Parameter", "Tool", "as_call", "is_object", "schema"]
-
 
 class BadCall(Exception):
     """A tool call that cannot be understood. The message tells the model how to correct it."""

@@ -6,22 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-__all__ = [
-    "Action",
-    "Debug",
-    "Edit",
-    "Effect",
-    "Invalid",
-    "Observation",
-    "Replacement",
-    "RunTests",
-    "Search",
-    "Shell",
-    "Submit",
-    "View",
-    "Write",
-]
-
 
 class Effect(Enum):
     """How far an action can reach."""

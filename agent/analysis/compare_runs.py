@@ -12,9 +12,7 @@ from typing import Any
 
 from agent.run.events import Added, Event, Failed, Merged, Remeasured
 from agent.run.run import Run
-from agent.run.tree.tree import Node
-
-__all__ = ["ends_expansion", "first_difference"]
+from agent.run.tree.node import Node
 
 SHOWN = 200
 """How many characters of a value are shown."""

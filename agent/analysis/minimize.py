@@ -19,11 +19,9 @@ from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.tree import Node, NodeId, Step
+from agent.run.tree.node import Node, NodeId, Step
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
-
-__all__ = ["NOTE", "Bench", "Shortened", "shorten"]
 
 NOTE = "shortened"
 """The key of the note at the leaf that holds the result."""

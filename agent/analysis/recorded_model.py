@@ -19,8 +19,6 @@ from agent.run.events import Asked, Refused
 from agent.run.message_store import digest_of
 from agent.run.run import Run
 
-__all__ = ["Archive", "Recorded"]
-
 _REFUSALS = {"TooLong": TooLong, "ToolsRefused": ToolsRefused}
 _RESULT = re.compile(r"`result-[0-9a-f]{16}`|<(result-[0-9a-f]{16})>.*?</\1>", re.DOTALL)
 """The output of a command in a message to a model without tool calls: between two lines with a random tag."""

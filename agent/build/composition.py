@@ -44,13 +44,12 @@ from agent.solver.delegation.attempts import going
 from agent.solver.delegation.coordinating import Delegation
 from agent.solver.delegation.working import Workers
 from agent.solver.outcome import never_begun
+from agent.solver.result import Result
 from agent.solver.searcher import MakeSearcher
-from agent.solver.solve import Result, solve
+from agent.solver.solve import solve
 from agent.task import Task, as_begun, load_task
 from sandboxes import Provider, PullLeft
 from sandboxes.docker.pulls import until
-
-__all__ = ["check", "limits", "make_parts", "resume", "start", "unpriced"]
 
 
 def check(settings: Settings) -> None:

@@ -32,16 +32,6 @@ from agent.solver.tournament.judges import judge_of
 if TYPE_CHECKING:
     from agent.policy.mutate import MutatePolicy
 
-__all__ = [
-    "foresight_of",
-    "model_of",
-    "policies_of",
-    "policy_of",
-    "require_needs",
-    "round_components",
-    "search_of",
-    "value_of",
-]
 
 _T = TypeVar("_T")
 
@@ -104,10 +94,7 @@ def _mutate(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]
     from agent.measure.probing.spectrum import Spectrum
     from agent.policy.mutate import MutatePolicy
 
-    facts = {
-        "spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}),
-        "patch": run.journal.get_blob,
-    }
+    facts = {"spectrum": lambda: Spectrum.from_json(run.note(0, "spectrum") or {}), "patch": run.journal.get_blob}
     return _construct(MutatePolicy, {**options, **facts}, "policy.mutate")
 
 

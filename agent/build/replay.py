@@ -31,8 +31,6 @@ from agent.settings import Settings
 from agent.solver.result import Result
 from agent.task import load_task
 
-__all__ = ["Replayed", "replay"]
-
 
 @dataclass(frozen=True, slots=True)
 class Replayed:

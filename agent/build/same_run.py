@@ -13,8 +13,6 @@ from agent.run.events import Started
 from agent.settings import OPERATIONAL, Settings
 from agent.task import Task, load_task
 
-__all__ = ["require_same"]
-
 _CHANGEABLE = OPERATIONAL | {"budget": True, "workers": True, "instructions": True}
 """Settings that another session of a run may change: what it may spend, and how fast and how carefully it works.
 Instructions are compared as the task's."""

@@ -12,8 +12,6 @@ from agent.settings import SandboxSettings, Settings
 from agent.task import Task
 from sandboxes import Provider, SandboxUnavailable
 
-__all__ = ["make_provider", "python_of"]
-
 log = logging.getLogger(__name__)
 
 

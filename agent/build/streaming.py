@@ -10,10 +10,8 @@ from queue import SimpleQueue
 from agent.build.composition import start
 from agent.run.events import Event
 from agent.settings import Settings
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from agent.task import Task
-
-__all__ = ["iter_solve"]
 
 
 def iter_solve(

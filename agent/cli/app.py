@@ -30,8 +30,6 @@ from agent.cli.help import EXIT_CODES, example, new_app
 from agent.cli.run_list import LAST, RunDir
 from agent.errors import UsageError
 
-__all__ = ["app"]
-
 app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
 
 
@@ -55,6 +53,7 @@ def ramify(
 
 @failures_told
 def solve(
+    context: typer.Context,
     issue: Annotated[
         str | None,
         typer.Argument(metavar="ISSUE|-", help="A file, - for stdin, or owner/repository#number for one on GitHub."),
@@ -120,33 +119,7 @@ def solve(
     goal_failing = goal_failing or bool(failures)
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
-    config = [*(config or ()), *(["memory.enabled=false"] if no_memory else ())]
-    settings = options.settings_of(
-        config,
-        model,
-        effort=effort,
-        recipe=recipe,
-        test_framework=test_framework,
-        search=search,
-        value=value,
-        sandbox=sandbox,
-        image=image,
-        python=python,
-        setup=setup,
-        paranoid=paranoid,
-        instructions=instructions,
-        model_price=model_price,
-        max_nodes=max_nodes,
-        max_usd=max_usd,
-        max_tokens=max_tokens,
-        max_seconds=max_seconds,
-        memory=memory,
-        workers=workers,
-        rollouts=rollouts,
-        rounds=rounds,
-        delegate=delegate,
-        seed=seed,
-    )
+    settings = options.settings_of(context.params, *(["memory.enabled=false"] if no_memory else ()))
     raise typer.Exit(begin(request, settings, out, output, apply=apply))
 
 

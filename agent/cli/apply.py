@@ -10,8 +10,6 @@ import typer
 from agent.cli import options
 from agent.cli.run_list import LAST, RunDir
 
-__all__ = ["apply"]
-
 
 def apply(
     run: RunDir = LAST,

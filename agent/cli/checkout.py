@@ -20,8 +20,6 @@ from sandboxes import GitFailed, SandboxError
 from sandboxes.git.diff import Side, applied, is_applied, outdated
 from sandboxes.git.foreign import locate, opened
 
-__all__ = ["Checkout", "apply", "inspect"]
-
 _SHOWN = 5
 """How many paths a message names."""
 

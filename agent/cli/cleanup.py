@@ -24,8 +24,6 @@ from sandboxes.forking.disk_space import weigh
 from sandboxes.namespace import cgroups
 from sandboxes.namespace import provider as namespace
 
-__all__ = ["leftovers"]
-
 log = logging.getLogger(__name__)
 
 HOUR_S = 3600.0

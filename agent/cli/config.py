@@ -15,7 +15,6 @@ from agent.cli.options import Config
 if TYPE_CHECKING:
     from agent.config import Origin
 
-__all__ = ["app", "as_toml"]
 
 app = new_app(help="Show the settings.", no_args_is_help=True)
 

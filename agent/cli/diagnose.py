@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from agent.analysis.diagnosis import Diagnosis
     from agent.analysis.diagnosis.divergence import Moment
 
-__all__ = ["diagnose"]
-
 
 def diagnose(
     source: Annotated[

@@ -19,8 +19,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from agent.learning.export.dataset import Order
 
-__all__ = ["export"]
-
 
 ALL = "100,0,0"
 
@@ -57,8 +55,7 @@ def export(
         float, typer.Option(metavar="SHARE", help="Similarity from which rows of two tasks count as copies; 0: never.")
     ] = 0.9,
     easy_first: Annotated[
-        bool,
-        typer.Option("--easy-first", help="Tasks solved more often come first; see ramify train sft --in-order."),
+        bool, typer.Option("--easy-first", help="Tasks solved more often come first; see ramify train sft --in-order.")
     ] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write Parquet files.")] = False,
     tokenizer: Annotated[

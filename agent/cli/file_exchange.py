@@ -16,8 +16,6 @@ from pathlib import Path
 
 from sandboxes.git.diff import Difference, Side
 
-__all__ = ["exchange"]
-
 
 def exchange(root: Path, differences: Sequence[Difference]) -> None:
     """Replace the old side of each difference by the new one, which gets its owner and permissions. Folders are made as

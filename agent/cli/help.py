@@ -12,8 +12,6 @@ from typer.core import TyperGroup
 from agent.cli.options import PARAMETERS
 from agent.errors import OptionRefused, UsageError
 
-__all__ = ["EXIT_CODES", "HELP", "example", "new_app"]
-
 EXIT_CODES = """\b
 Exit codes:
   0            solved or submitted
@@ -88,9 +86,5 @@ def example(*commands: str) -> str:
 def new_app(**options: Any) -> typer.Typer:
     """A group of commands: help with `-h` too, without colours, and our own errors."""
     return typer.Typer(
-        cls=Group,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings=HELP,
-        **options,
+        cls=Group, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=HELP, **options
     )

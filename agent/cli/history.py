@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent.run.run import Run
     from sandboxes import Provider
 
-__all__ = ["log", "promote"]
 
 NAMED = 5
 """How many files a message names."""
@@ -88,7 +87,6 @@ def _kept(run: Run) -> History:
 
 
 def _states(run: Run) -> AbstractContextManager[Provider | None]:
-    """The sandbox with the states of a run, as a context manager."""
     from agent.build.sandboxes import make_provider
     from agent.config import restore
     from agent.run.paths import store_of

@@ -29,9 +29,8 @@ from agent.run.grade import Grade
 from agent.untrusted import escaped_lines
 
 if TYPE_CHECKING:
-    from agent.solver.solve import Result
+    from agent.solver.result import Result
 
-__all__ = ["OutputOptions", "accepted", "apply_answer", "print_patch", "run_interactively", "say", "with_signals"]
 
 _T = TypeVar("_T")
 

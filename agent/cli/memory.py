@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from agent.learning.memory import Memory
     from agent.learning.memory.items import Item, Kind
 
-__all__ = ["app"]
 
 app = new_app(
-    help="Keep lessons of verified runs in one file, for later runs.",
-    no_args_is_help=True,
-    add_completion=False,
+    help="Keep lessons of verified runs in one file, for later runs.", no_args_is_help=True, add_completion=False
 )
 skills_app = new_app(help="Consolidate what many runs taught.", no_args_is_help=True, add_completion=False)
 app.add_typer(skills_app, name="skills")
@@ -194,8 +191,7 @@ def build(
 
 @skills_app.command(epilog=example("ramify memory skills load skills --memory notes"))
 def load(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `skills build` wrote.")],
-    memory: MemoryFile,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `skills build` wrote.")], memory: MemoryFile
 ) -> None:
     """Import the skills of a directory into a memory, as insights with the runs that support them."""
     from agent.learning.memory import Memory

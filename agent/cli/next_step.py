@@ -15,7 +15,6 @@ from agent.run.paths import checkout_of, is_begun, name_of
 if TYPE_CHECKING:
     from agent.solver.result import Result
 
-__all__ = ["next_step"]
 
 RAISED: Mapping[Stop, str] = {
     Stop.NODES: "--max-states N",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,47 +16,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from agent.settings import Settings
 
-__all__ = [
-    "PARAMETERS",
-    "Accept",
-    "Apply",
-    "Config",
-    "EffortName",
-    "FromJunit",
-    "GoalFailing",
-    "GoalTests",
-    "Image",
-    "Instructions",
-    "Interface",
-    "Json",
-    "MaxNodes",
-    "MaxSeconds",
-    "MaxTokens",
-    "MaxUsd",
-    "ModelPrice",
-    "Models",
-    "Out",
-    "Paranoid",
-    "PatchOut",
-    "Python",
-    "Quiet",
-    "Recipe",
-    "Rollouts",
-    "Rounds",
-    "SandboxKind",
-    "SearchName",
-    "Seed",
-    "Setup",
-    "Strict",
-    "SummaryMd",
-    "Test",
-    "TestFramework",
-    "ValueName",
-    "Verbose",
-    "Workers",
-    "require",
-    "settings_of",
-]
 
 Interface = Annotated[
     list[str] | None,
@@ -158,8 +117,7 @@ Rollouts = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Finish N independent attempts and choose the best patch.")
 ]
 Rounds = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Repeat in N rounds; each learns from the earlier ones."),
+    int | None, typer.Option(metavar="N", min=1, help="Repeat in N rounds; each learns from the earlier ones.")
 ]
 Out = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="RUN", help="Directory of the run; it must not exist.")
@@ -179,8 +137,7 @@ Accept = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
 GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
 FromJunit = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals."),
+    Path | None, typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals.")
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result and errors, no progress or summary.")]
@@ -193,8 +150,7 @@ def _log(verbose: bool) -> None:
 
 
 Verbose = Annotated[
-    bool,
-    typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log."),
+    bool, typer.Option("-v", "--verbose", callback=_log, expose_value=False, help="Also print the log.")
 ]
 
 _SETTINGS = {
@@ -220,7 +176,7 @@ _SETTINGS = {
     "delegate": "delegate",
     "seed": "seed",
 }
-"""The parameters of commands that are settings, by the setting's dotted key."""
+"""The parameters of commands that are settings, with the setting's dotted key."""
 
 PARAMETERS = {**_SETTINGS, "model": "policy", "model_price": "model.price"}
 """All parameters that give settings, also those that `settings_of` reads in a way of their own."""
@@ -239,31 +195,30 @@ def require(option: str, name: str) -> None:
         raise UsageError(f"--{option} {name}: {meant}it is one of {', '.join(known)}")
 
 
-def settings_of(
-    config: Sequence[str] | None,
-    models: Sequence[str] | None,
-    *,
-    model_price: str | None = None,
-    **flags: str | float | Path | Sequence[str] | None,
-) -> Settings:
-    """The settings of a command: those of `-c`, then the models, then the options by their parameters' names. An option
-    that is not given changes nothing.
+def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:
+    """The settings of a command, from the parameters of its context: `-c`, then `config`, the models, and the other
+    options. An option that is not given changes nothing; a parameter that is no setting is passed over.
 
     Raises:
         agent.errors.ConfigError: as `agent.config.load`.
         agent.errors.UsageError: the value of an option is wrong, or the tests run with the Python of an image.
-        KeyError: a parameter that is no setting.
     """
     for name in ("search", "value", "recipe"):
-        if chosen := flags.get(name):
-            require(name, str(chosen))
+        if chosen := parameters.get(name):
+            require(name, chosen)
     from agent.config import given, naming
     from agent.models.prices import dollars
 
-    values = {_SETTINGS[name]: str(flag) if isinstance(flag, Path) else flag for name, flag in flags.items()}
-    kept = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
-    price = model_price and dollars(model_price)
-    settings = given(config or (), {**naming(models or ()), **kept, "model.price": price})
-    if (python := flags.get("python")) and (settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")):
+    flags = {key: parameters.get(name) for name, key in _SETTINGS.items()}
+    kept = {
+        key: str(flag) if isinstance(flag, Path) else flag
+        for key, flag in flags.items()
+        if flag not in (None, (), []) and flag is not False
+    }
+    price = parameters.get("model_price") and dollars(parameters["model_price"])
+    models = naming(parameters.get("model") or ())
+    settings = given([*(parameters.get("config") or ()), *config], {**models, **kept, "model.price": price})
+    in_an_image = settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")
+    if in_an_image and (python := parameters.get("python")):
         raise UsageError(f"--python {python} is on this machine, and the tests run in an image: leave it out")
     return settings

@@ -12,8 +12,6 @@ import typer
 if TYPE_CHECKING:
     from agent.recipes import Recipe
 
-__all__ = ["recipes"]
-
 
 def recipes(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one in full.")] = None,

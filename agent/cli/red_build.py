@@ -15,11 +15,10 @@ from agent.cli import options
 from agent.cli.ci.failures import failures_told
 from agent.errors import UsageError
 
-__all__ = ["check_patch", "fix"]
-
 
 @failures_told
 def fix(
+    context: typer.Context,
     tests: Annotated[
         list[str] | None,
         typer.Argument(
@@ -54,21 +53,7 @@ def fix(
     from agent.cli.interactive import OutputOptions, accepted
     from agent.cli.solve import SolveRequest, begin
 
-    settings = options.settings_of(
-        config,
-        model,
-        effort=effort,
-        recipe=recipe,
-        test_framework=test_framework,
-        sandbox=sandbox,
-        image=image,
-        python=python,
-        setup=setup,
-        instructions=instructions,
-        max_usd=max_usd,
-        max_seconds=max_seconds,
-        workers=workers,
-    )
+    settings = options.settings_of(context.params)
     request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, quiet=quiet)
     raise typer.Exit(begin(request, settings, out, output, apply=apply))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from agent.models import Model
     from agent.run.run import Run
 
-__all__ = ["reflect"]
-
 
 def reflect(
     runs: Runs = None,

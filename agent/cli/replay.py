@@ -18,8 +18,6 @@ from agent.counting import counted
 if TYPE_CHECKING:
     from agent.build.replay import Replayed
 
-__all__ = ["as_text", "replay"]
-
 
 def replay(
     run: RunDir = LAST,

@@ -14,8 +14,6 @@ import typer
 
 from agent.counting import counted
 
-__all__ = ["LAST", "RunDir", "Runs", "last_run", "named", "runs"]
-
 SHOWN = 20
 """How many runs are listed without `--all`."""
 LAST = Path("last")

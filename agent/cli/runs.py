@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from agent.run.run import Run
     from agent.solver.result import Result
 
-__all__ = ["Node", "answer_of", "fork", "pin", "prune", "read_run", "show"]
 
 WIDE = 100_000
 """Columns of output that does not go to a terminal."""
@@ -79,11 +78,7 @@ def prune(run: RunDir, node: Node) -> None:
     _steer(run, "prune", node)
 
 
-def pin(
-    run: RunDir,
-    node: Node,
-    off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False,
-) -> None:
+def pin(run: RunDir, node: Node, off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False) -> None:
     """Try only a state and those below it. This holds as long as any of them can be expanded."""
     _steer(run, "unpin" if off else "pin", node)
 

@@ -14,8 +14,6 @@ import typer
 
 from agent.errors import UsageError
 
-__all__ = ["serve", "vllm_python"]
-
 
 def serve(
     model: Annotated[

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from agent.analysis.minimize import Shortened
     from agent.run.run import Run
 
-__all__ = ["shorten"]
-
 
 def shorten(
     runs: Runs = None,

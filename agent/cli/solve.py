@@ -22,8 +22,6 @@ from agent.settings import Settings
 from agent.task import Task
 from sandboxes import SandboxError, Workspace
 
-__all__ = ["SolveRequest", "begin", "read_issue"]
-
 ISSUE_BYTES = 1 << 20
 """A larger issue is an error: a model would not read it."""
 
@@ -79,12 +77,7 @@ def _issue_of(source: str) -> str:
 
 
 def begin(
-    request: SolveRequest,
-    settings: Settings,
-    out: Path | None,
-    output: OutputOptions,
-    *,
-    apply: bool = False,
+    request: SolveRequest, settings: Settings, out: Path | None, output: OutputOptions, *, apply: bool = False
 ) -> int:
     """Search in a new run directory, deliver the result, and return the exit code. `apply`: also apply the patch to the
     checkout.

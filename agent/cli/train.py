@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +18,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from agent.learning.training import Method
 
-__all__ = ["app"]
 
 app = new_app(help="Train a policy on recorded searches.", no_args_is_help=True)
 
@@ -59,6 +59,7 @@ def counts(
 
 def _command(method: Method) -> Callable[..., None]:
     def command(
+        context: typer.Context,
         data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Folders that ramify export wrote.")],
         out: Annotated[
             Path, typer.Option("-o", "--out", metavar="DIR", help="Training directory; the same training is resumed.")
@@ -102,39 +103,25 @@ def _command(method: Method) -> Callable[..., None]:
         ] = None,
         seed: Annotated[int, typer.Option(metavar="N")] = 0,
     ) -> None:
-        options = {key: value for key, value in locals().items() if key in _OPTIONS} | {"lora": lora or 0}
+        from agent.learning import training
+
         if full and lora:
             raise UsageError(f"--full and --lora {lora}: an adapter leaves the weights below it as they are; give one")
+        if width % 32:
+            raise UsageError(f"--width {width}: give a multiple of 32")
         tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}
-        _train(method, data, out, options | {"tiny": tiny}, lora is None and not full, mix_policies, processes, python)
+        params = context.params | {"lora": lora or 0, "tiny": tiny}
+        wanted = training.Wanted(
+            **{each.name: params[each.name] for each in fields(training.Wanted) if each.name in params}
+        )
+        plan = training.plan(method, data, wanted, mix_policies=mix_policies)
+        plan = training.with_adapter(plan, python) if lora is None and not full else plan
+        metrics = training.train(plan, out, python=python, processes=processes)
+        facts = {key: metrics[key] for key in ("steps", "seconds", "parameters", "trained")}
+        sys.stdout.write(json.dumps({"model": str(out / "model"), **facts}) + "\n")
 
     command.__doc__ = _HELP[method]
     return command
-
-
-_OPTIONS = ("model", "epochs", "max_steps", "batch", "accumulate", "rate", "warmup_steps", "max_length", "beta",
-           "prompt_loss", "group_by_length", "in_order", "save_steps", "cpu", "seed")  # fmt: skip
-
-
-def _train(
-    method: Method,
-    data: list[Path],
-    out: Path,
-    options: dict[str, Any],
-    adapter: bool,
-    mix_policies: bool,
-    processes: int,
-    python: Path | None,
-) -> None:
-    from agent.learning import training
-
-    if options["tiny"]["width"] % 32:
-        raise UsageError(f"--width {options['tiny']['width']}: give a multiple of 32")
-    plan = training.plan(method, data, training.Wanted(**options), mix_policies=mix_policies)
-    plan = training.with_adapter(plan, python) if adapter else plan
-    metrics = training.train(plan, out, python=python, processes=processes)
-    facts = {key: metrics[key] for key in ("steps", "seconds", "parameters", "trained")}
-    sys.stdout.write(json.dumps({"model": str(out / "model"), **facts}) + "\n")
 
 
 for _name in _HELP:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agent.run.tree.tree import NodeId, Tree, View
-
-__all__ = ["FinishedRollouts"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 
 
 class FinishedRollouts(View):

@@ -22,13 +22,11 @@ from agent.run.rollouts import Candidate, Plan, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.search import Search
 from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
 from sandboxes import Provider, Snapshot
-
-__all__ = ["Components", "Contrast", "Exchange", "Planner", "Recall", "RoundComponents", "Scorer", "Summariser"]
 
 Recall = Callable[[Task, tuple[Node, ...], Memo], str]
 """What the memory holds that fits the last state of a path. It is looked up once, and noted."""

@@ -36,8 +36,6 @@ from agent.run.tree.choice import EXCHANGED, Choice
 from agent.search.continuing import OpenLines, continued
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
-__all__ = ["Engine"]
-
 log = logging.getLogger(__name__)
 
 FAILURES_PER_NODE = 3

@@ -30,13 +30,11 @@ from agent.run.in_progress import SUSPECT, TRIES
 from agent.run.run import Run
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.choice import Choice
-from agent.run.tree.node import ROOT
-from agent.run.tree.tree import Attempt, Node, NodeId, Step, Tree, Work, proposal_of
+from agent.run.tree.node import ROOT, Attempt, Node, NodeId, Step, Work
+from agent.run.tree.tree import Tree, proposal_of
 from agent.search.continuing import OpenLines
 from agent.untrusted import one_line
 from sandboxes import Sandbox, Snapshot
-
-__all__ = ["Context", "Expansion", "Outcome"]
 
 TURNS = 200
 """Turns after which an expansion is measured even when its policy would go on."""

@@ -7,8 +7,6 @@ from agent.run.events import Begun
 from agent.run.run import Run
 from agent.run.schedule import ScheduleEntry
 
-__all__ = ["InFlight"]
-
 
 class InFlight:
     """Expansions begun since the engine was last idle. Changed under the engine's lock."""

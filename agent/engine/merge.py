@@ -7,10 +7,9 @@ files of its own that git would ignore, are not brought over.
 from __future__ import annotations
 
 from agent.evaluate.verification import apply_patch
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 from sandboxes import Provider, Snapshot
-
-__all__ = ["NotFused", "fuse", "join"]
 
 
 class NotFused(Exception):

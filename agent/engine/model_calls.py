@@ -22,9 +22,7 @@ from agent.models.prices import Price
 from agent.models.warming import KEPT_S
 from agent.run.events import Asked, Refusal, Refused, Spent
 from agent.run.message_store import Passage, digest_of
-from agent.run.tree.tree import NodeId
-
-__all__ = ["Answers", "Forecast", "ModelGateway", "Request"]
+from agent.run.tree.node import NodeId
 
 ANSWER_TOKENS = 1000
 """The expected length of the first answer without a limit; later answers are expected as long as the longest so far."""

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from agent.budget import Budget, Usage
 from agent.run.events import Added, Asked, Event, Spent
 from agent.run.run import Run
-from agent.run.tree.tree import NodeId
-
-__all__ = ["Recorder"]
+from agent.run.tree.node import NodeId
 
 
 class Recorder:

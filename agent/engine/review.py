@@ -23,12 +23,10 @@ from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
 from agent.prompts import render
 from agent.run.grade import declared
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from agent.task import Task
 from agent.untrusted import terminal_text
 from sandboxes import Provider, Snapshot
-
-__all__ = ["NOT_SUBMITTED", "Review"]
 
 NOT_SUBMITTED = "Not submitted: a call before it in this answer did not succeed. Submit again when the work is done."
 
@@ -150,10 +148,7 @@ class Review:
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
         counts = _counts(report)
-        parts = [
-            counts if whole else f"All tests: {counts}",
-            _printed(told(compare(self.baseline, report), report)),
-        ]
+        parts = [counts if whole else f"All tests: {counts}", _printed(told(compare(self.baseline, report), report))]
         if not report.valid and report.output:
             parts.append(f"The end of what was printed:\n{_printed(report.output)}")
         if goals := self.task.goal_tests:

@@ -7,8 +7,6 @@ from typing import Protocol
 from agent.engine.expansion import Expansion
 from agent.run.schedule import ScheduleEntry
 
-__all__ = ["Crew", "follow"]
-
 
 class Crew(Protocol):
     """Who searches (`agent.engine.engine.Engine`)."""

@@ -13,8 +13,6 @@ from agent.run.tree.tree import Tree
 from agent.search import Search
 from agent.search.continuing import continued
 
-__all__ = ["PINNED", "choose"]
-
 PINNED = "pinned"
 """The name of the term of a reason that is a pin."""
 

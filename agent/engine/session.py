@@ -13,8 +13,6 @@ from agent.run.events import Event, Noted
 from agent.run.run import Run
 from agent.task import Task
 
-__all__ = ["Cancellation", "Session"]
-
 
 class Cancellation(threading.Event):
     """Cancels a search from a terminal. Unless it `verifies`, the best patch is returned without verification."""

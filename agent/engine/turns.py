@@ -15,10 +15,8 @@ from agent.engine.review import NOT_SUBMITTED, Review
 from agent.errors import RamifyError
 from agent.policy import Policy, Position, Proposal
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.tree import Step
+from agent.run.tree.node import Step
 from sandboxes import Provider, Sandbox, Snapshot
-
-__all__ = ["Host", "Taken", "Turns"]
 
 
 class Host(Protocol):
@@ -118,13 +116,7 @@ class Turns:
         return state, replace(step, observations=observations)
 
     def _act(
-        self,
-        state: Snapshot,
-        todo: Sequence[Action],
-        box: Sandbox,
-        review: Review,
-        talks: bool,
-        failed: bool = False,
+        self, state: Snapshot, todo: Sequence[Action], box: Sandbox, review: Review, talks: bool, failed: bool = False
     ) -> tuple[Snapshot, tuple[Observation, ...]]:
         """Apply actions in order. A command that times out loses its own effects and no others; where nothing was
         done, no snapshot is taken. What follows an accepted `submit` is not done. `talks`: the policy reads the

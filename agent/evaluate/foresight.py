@@ -13,8 +13,6 @@ from agent.evaluate.value.weighing import hear
 from agent.models import Model
 from agent.models.conversing import RETRIES, Abstained, Unreadable, last_object
 
-__all__ = ["Foresight", "Ranking"]
-
 log = logging.getLogger(__name__)
 
 FULL = 100

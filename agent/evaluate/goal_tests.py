@@ -11,8 +11,6 @@ from agent.measure.messages import INSTALL, missing_package
 from agent.measure.naming import Names, likely_id
 from agent.task import Task
 
-__all__ = ["lacking", "left_out", "resolve_goals"]
-
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     """The failing tests that the task names, in the order in which they run; with `goal_failing`, names of other tests

@@ -21,8 +21,6 @@ from agent.measure.protection import BUILT, SETTINGS_FILES, Protection, matches
 from agent.run.tree.evaluation import MANIPULATION, Evaluation
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
-__all__ = ["Flag", "cap", "inspect", "text_of"]
-
 CI_FILES = (".github/*", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", ".circleci/*", "noxfile.py", "tox.ini")
 NOT_RUN = ("*.py", "*.md", "*.rst", "*.adoc")
 """Files that are not sources in a language other than Python."""

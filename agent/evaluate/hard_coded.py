@@ -20,8 +20,6 @@ from agent.parsing import python
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Case", "cases_of_issue", "cases_of_tests", "hard_coded", "signs"]
-
 Case = frozenset[str]
 """The numbers and texts of one check of a test, or of one line of an issue, as Python writes them."""
 

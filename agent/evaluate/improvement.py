@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.measure import Outcome, SuiteReport
-from agent.run.tree.tree import Node
-
-__all__ = ["improves_strictly"]
+from agent.run.tree.node import Node
 
 
 def improves_strictly(path: Sequence[Node], report: SuiteReport) -> bool:

@@ -25,8 +25,6 @@ from agent.measure.inside.equality import BUILTIN, EVERYTHING, UNFAILING
 from agent.measure.measurer import Measurer
 from sandboxes import Provider, Snapshot
 
-__all__ = ["Controls"]
-
 log = logging.getLogger(__name__)
 
 FORGED = "the patch forges its result: it passes in a copy in which it has to fail"
@@ -45,13 +43,7 @@ class Controls:
     """
 
     def __init__(
-        self,
-        provider: Provider,
-        base: Snapshot,
-        baseline: Baseline,
-        measurer: Measurer,
-        *,
-        among_all: bool = False,
+        self, provider: Provider, base: Snapshot, baseline: Baseline, measurer: Measurer, *, among_all: bool = False
     ) -> None:
         self._provider, self._base, self._baseline, self._measurer = provider, base, baseline, measurer
         self._among_all = among_all

@@ -22,8 +22,6 @@ from agent.measure.suite import Rules, run_restored
 from agent.task import Task
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
-__all__ = ["OwnTests"]
-
 FILE_BYTES = 100_000
 """A larger test file is not read."""
 

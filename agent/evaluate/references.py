@@ -16,8 +16,6 @@ from agent.evaluate.guard import text_of
 from agent.parsing import python
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
-__all__ = ["Site", "Tracked", "tracked"]
-
 FILES = 200
 """The most files with one of the names that are read."""
 NAMES = 100

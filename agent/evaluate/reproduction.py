@@ -19,8 +19,6 @@ from agent.measure.messages import error_of, places_of
 from agent.run.cross_tests import Cell
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Finding", "Reader", "valued"]
-
 WORTH = 0.3
 """What a reproduction that passes adds to the value of a state that breaks nothing: a third of what goal tests can
 add."""

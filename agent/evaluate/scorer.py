@@ -36,11 +36,10 @@ from agent.measure.timing import Timing
 from agent.models import Ask
 from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, NodeId, Tree
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree
 from agent.task import Task
 from sandboxes import Provider, Snapshot
-
-__all__ = ["StagedScorer"]
 
 
 class StagedScorer:

@@ -9,8 +9,6 @@ import ast
 import warnings
 from collections.abc import Collection, Iterator
 
-__all__ = ["suspicions"]
-
 ENDING = {"os._exit", "os.abort", "os.kill", "os.killpg", "signal.raise_signal", "atexit.register"}
 ENDS = "ends the process, or acts when it ends"
 

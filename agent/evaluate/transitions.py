@@ -10,8 +10,6 @@ from agent.measure.ids import file_of
 from agent.measure.regressions import must_pass
 from agent.run.tree.node import Node, NodeId
 
-__all__ = ["Transition", "transitions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Transition:

@@ -12,8 +12,6 @@ from functools import partial
 from agent.measure.probing.probes import Looked, Probe
 from agent.measure.probing.watched import Function, Probed, Series, Watched
 
-__all__ = ["describe"]
-
 SOURCE_CHARACTERS = 90
 VALUE_CHARACTERS = 200
 CHANGE_CHARACTERS = 60

@@ -10,11 +10,9 @@ from typing import Any, Protocol
 from agent.measure import SuiteReport
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
 from sandboxes.git.diff import Side, applied
-
-__all__ = ["NO_GIT", "Judgement", "Verdict", "apply_patch", "verify"]
 
 PATCH_FILE = "/tmp/.ramify.patch"  # noqa: S108  # inside the sandbox, where nobody else is
 NO_GIT = "git is not in the sandbox"

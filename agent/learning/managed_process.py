@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["gone_after", "leaving_by_signals"]
-
 STOP_S = 30
 """How long a process may take to end after it is asked to."""
 

@@ -21,8 +21,6 @@ from typing import Any
 from agent.errors import RamifyError, UsageError
 from agent.learning.managed_process import gone_after, leaving_by_signals
 
-__all__ = ["Server", "ServerFailed", "checkpoint_of", "command", "environment", "rank_for", "running"]
-
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM accepts."""
 LEAST_BATCHED = 2048

@@ -19,21 +19,12 @@ from typing import cast
 from agent.measure.inside.equality import other
 from agent.parsing import python
 
-__all__ = ["DOCUMENTS", "END", "altered", "failing"]
-
 DOCUMENTS = (".md", ".rst", ".txt")
 """Files whose examples form one test."""
 
 END = "the end of the test"
 """The message of a copied test's last statement, after the marker."""
-SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "==",
-}
+SIGNS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "=="}
 """The operator that the left side of a comparison is tried with."""
 CALLS = {"assertLess": "<", "assertLessEqual": "<=", "assertGreater": ">", "assertGreaterEqual": ">="}
 """unittest methods that compare other than by equality."""

@@ -12,8 +12,6 @@ from dataclasses import replace
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 
-__all__ = ["Baseline", "joined"]
-
 
 class Baseline:
     """The report of the base state, which grows. Thread-safe.

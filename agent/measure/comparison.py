@@ -9,8 +9,6 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of, holds
 from agent.measure.regressions import regressions
 
-__all__ = ["Comparison", "compare"]
-
 ENDED_WELL = (Outcome.PASSED, Outcome.SKIPPED)
 NOT_RUN = "not run:"
 """Prefix of the message of a test that was skipped because others timed out."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
-__all__ = ["root"]
-
 
 def root(data: bytes) -> ET.Element:
     """The root element of a document. A document type is refused: no test runner writes one, and it could declare

@@ -11,8 +11,6 @@ from itertools import pairwise
 
 from agent.measure import Outcome, SuiteReport
 
-__all__ = ["forgiven", "unsteady"]
-
 
 def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
     """The tests that did not end the same way in all of these runs of one state, in running order."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-__all__ = ["file_of", "holds", "is_source_doctest"]
-
 
 def file_of(test_id: str) -> str:
     """The file part of an id, usually relative to the workspace."""

@@ -31,8 +31,6 @@ from agent.measure.warm.trust import Trust
 from agent.task import Task
 from sandboxes import Provider, Snapshot, TemplateLost
 
-__all__ = ["ENOUGH_REGRESSIONS", "Measurer", "find_baseline"]
-
 log = logging.getLogger(__name__)
 
 CHEAP_S = 20.0

@@ -6,8 +6,6 @@ import re
 
 from agent.untrusted import terminal_text
 
-__all__ = ["INSTALL", "error_of", "missing_package", "places_of"]
-
 ERROR_CHARS = 300
 """Length limit of an error line."""
 

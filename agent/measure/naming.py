@@ -15,8 +15,6 @@ from agent.errors import MeasureError
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 
-__all__ = ["Names", "likely_file", "likely_id"]
-
 PRINTED = re.compile(r"(?P<test>[^\s()]+) \((?P<where>[\w.]+)\)(?: [\[(].*)?", re.DOTALL)
 """A test as unittest prints it, possibly followed by a `subTest`."""
 FIXTURES = ("setUpClass", "tearDownClass", "setUpModule", "tearDownModule")
@@ -30,12 +28,7 @@ class Names:
     state added or changed (`own`), and those in other files. `placed` returns the path, relative to the workspace, of
     an existing file, else ""."""
 
-    def __init__(
-        self,
-        baseline: SuiteReport,
-        placed: Callable[[str], str],
-        own: Collection[str] = (),
-    ) -> None:
+    def __init__(self, baseline: SuiteReport, placed: Callable[[str], str], own: Collection[str] = ()) -> None:
         self._placed, self._own = placed, tuple(own)
         self._unread = tuple(dict.fromkeys((*own, *baseline.late)))
         """Test files whose tests are unknown."""

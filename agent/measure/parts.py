@@ -13,8 +13,6 @@ from agent.measure.reading import Transcript, fetch
 from agent.measure.warm.planting import Limits, plan, plant_reporter, shell
 from sandboxes import ExecResult, Sandbox
 
-__all__ = ["run_in_parts"]
-
 NOTHING_COLLECTED = 5
 """The exit code of pytest for a part without tests."""
 BEGIN = "({command}) >{output} 2>&1 & p{part}=$!"

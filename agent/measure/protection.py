@@ -18,8 +18,6 @@ from agent.measure.ids import file_of, is_source_doctest
 from agent.task import Task
 from sandboxes import Change
 
-__all__ = ["BUILT", "SETTINGS_FILES", "TEST_FILES", "Protection", "matches", "protect", "runners_go_by"]
-
 TEST_FILES = ("test_*.py", "*_test.py")
 INI_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 RUNNER_FILES = ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", *INI_FILES)

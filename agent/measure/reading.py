@@ -19,8 +19,6 @@ from agent.measure.inside.cutting import ending
 from agent.parsing import loads
 from sandboxes import ExecResult, Sandbox
 
-__all__ = ["COMMAND", "NO_TESTS", "Transcript", "fetch", "from_exit_code", "from_transcript", "read"]
-
 COMMAND = "test-command"
 """The only test id of a report made from an exit code."""
 OUTPUT_BYTES = 4000

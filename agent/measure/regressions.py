@@ -5,8 +5,6 @@ from __future__ import annotations
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 
-__all__ = ["must_pass", "regressions"]
-
 
 def must_pass(baseline: SuiteReport) -> tuple[str, ...]:
     """The tests that no patch may break, in the order of running."""

@@ -14,8 +14,6 @@ from agent.files import to_json, write_atomically
 from agent.measure import SuiteReport
 from agent.parsing import adapter, loads
 
-__all__ = ["Key", "Results"]
-
 Key = tuple[str, ...]
 """The digest of a state and the ids of the requested tests; no ids: all tests."""
 

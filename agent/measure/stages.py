@@ -15,8 +15,6 @@ from agent.measure.measurer import ENOUGH_REGRESSIONS, Measurer
 from agent.measure.regressions import regressions
 from sandboxes import Snapshot
 
-__all__ = ["StagedMeasurement"]
-
 
 @dataclass(slots=True)
 class StagedMeasurement:

@@ -24,8 +24,6 @@ from agent.task import Task
 from sandboxes import Change, ExecResult, Provider, Sandbox, Snapshot
 from sandboxes.forking.shell import run_script
 
-__all__ = ["GENEROUS", "Rules", "calibrate", "copy_run", "rules_for", "run_planned", "run_restored", "run_suite"]
-
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 """For a suite that has never run."""
 

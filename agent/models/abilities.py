@@ -6,8 +6,6 @@ import os
 import re
 from dataclasses import dataclass
 
-__all__ = ["Abilities", "abilities", "reasons"]
-
 _REASONING = re.compile(r"(?:o[1-9]|gpt-[5-9])(?!.*(?:chat|search))")
 """Names of OpenAI's reasoning models, for those that litellm's list does not have yet."""
 

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from agent.models import Message
 
-__all__ = ["SLOW_S", "Lifetime", "five_minutes", "lifetime", "marked", "needs_marks"]
-
 Lifetime = Callable[[], Literal["5m", "1h"]]
 """Returns how long a marked prefix is kept while it is not read."""
 SLOW_S = 150.0

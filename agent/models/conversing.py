@@ -14,20 +14,6 @@ from agent.models import Ask, Message, Model
 from agent.prompts import render
 from agent.untrusted import one_line
 
-__all__ = [
-    "LINE_CHARACTERS",
-    "Abstained",
-    "Question",
-    "Unreadable",
-    "converse",
-    "inquire",
-    "last_object",
-    "last_of",
-    "line",
-    "lines",
-    "words",
-]
-
 _T = TypeVar("_T")
 
 ANSWER_CHARS = 50_000
@@ -86,12 +72,7 @@ def converse(
 
 
 def inquire(
-    ask: Ask,
-    model: Model,
-    question: Question,
-    read: Callable[[str], _T],
-    retries: int = RETRIES,
-    seed: int = SEED,
+    ask: Ask, model: Model, question: Question, read: Callable[[str], _T], retries: int = RETRIES, seed: int = SEED
 ) -> _T:
     """As `converse`; a question that is too long for the model is repeated in a shorter form.
 

@@ -17,8 +17,6 @@ from agent.errors import Stopped
 from agent.models.halt import POLL_S, Halt
 from agent.models.retry import UNKNOWN, Transient
 
-__all__ = ["READER", "Deadlines", "Source", "read"]
-
 READER = "ramify-answer"
 """The name of the threads that read answers."""
 
@@ -65,11 +63,7 @@ class _End:
 
 
 def read(
-    source: Source[T],
-    deadlines: Deadlines,
-    halt: Halt,
-    model: str,
-    on_piece: Callable[[T], None] = lambda piece: None,
+    source: Source[T], deadlines: Deadlines, halt: Halt, model: str, on_piece: Callable[[T], None] = lambda piece: None
 ) -> list[T]:
     """All pieces of an answer; `on_piece` is called with each as it arrives.
 

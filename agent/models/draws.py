@@ -11,8 +11,6 @@ from agent.models import Completion
 from agent.models.pace import Pace, Turn
 from agent.models.retry import Transient
 
-__all__ = ["draw"]
-
 log = logging.getLogger(__name__)
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import httpx
     from openai import APIError
 
-__all__ = ["fault", "meaning"]
 
 MESSAGE_CHARS = 500
 _PASSING = frozenset({408, 409, 425, 429})

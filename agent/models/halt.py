@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["Halt"]
-
 POLL_S = 0.2
 """How soon a waiting thread notices a halt."""
 

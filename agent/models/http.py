@@ -6,8 +6,6 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
-__all__ = ["failures"]
-
 LIBRARIES = ("httpx", "httpx2")
 
 

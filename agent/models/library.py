@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["load"]
-
 
 def load() -> Any:
     """Import litellm, without its download of a price list and its prints."""

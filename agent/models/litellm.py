@@ -30,7 +30,6 @@ from agent.models.wire import completions, sendable, storable
 if TYPE_CHECKING:
     from agent.models.switchboard import Line, Switchboard
 
-__all__ = ["LiteLLMModel"]
 
 log = logging.getLogger(__name__)
 

@@ -34,7 +34,6 @@ from agent.models.wire import completions, decode, sendable
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["CHAT", "Interface", "OpenAIModel"]
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,6 @@ from agent.models import Completion
 from agent.models.halt import POLL_S
 from agent.models.warming import NO_PROMPT, PrefixCache, Prompt
 
-__all__ = ["Pace", "Turn", "pace_of"]
-
 
 @dataclass(slots=True, eq=False)
 class Turn:

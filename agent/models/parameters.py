@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Parameters", "without"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parameters:

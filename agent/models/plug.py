@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Plug"]
-
 
 class Plug:
     """The plug of a client with one connection at a time. `watch` must be an event hook for all its requests."""

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 
 from agent.errors import UsageError
 
-__all__ = ["REMEDY", "UNPRICED_LIMITS", "Price", "dollars", "is_own_server", "listed"]
-
 UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
 """Default limits on models of unknown price, for a run whose settings limit dollars and neither calls nor tokens."""
 

@@ -14,8 +14,6 @@ from agent.models.abilities import reasons
 from agent.models.deadlines import Deadlines
 from agent.models.prices import is_own_server, listed
 
-__all__ = ["MODELS", "make"]
-
 
 def _openai(name: str, *, cache_ttl: object = None, **settings: Any) -> Model:
     from agent.models.openai import OpenAIModel

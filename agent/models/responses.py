@@ -21,8 +21,6 @@ from agent.models.retry import UNKNOWN, Transient
 from agent.models.warming import NO_PROMPT, prompt_of
 from agent.models.wire import sendable, signed, usage
 
-__all__ = ["ResponsesModel"]
-
 ITEMS = "response_items"
 """The field of a message that keeps the items of its answer."""
 _UNSUPPORTED = ("seed", "n", "logprobs", "thinking_tokens")

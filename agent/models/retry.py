@@ -17,8 +17,6 @@ from agent.models.halt import Halt
 from agent.models.pace import Pace, Turn
 from agent.models.warming import NO_PROMPT, Prompt
 
-__all__ = ["UNKNOWN", "Retry", "Transient", "Unreachable", "wait_asked_for"]
-
 log = logging.getLogger(__name__)
 
 UNKNOWN = Usage(model_calls=1, unpriced_calls=1)

@@ -16,8 +16,6 @@ from agent.models import Completion, Message
 from agent.models.openai import OpenAIModel
 from agent.models.wire import usage
 
-__all__ = ["ScoringModel"]
-
 AT_ONCE = 64
 """Texts per request."""
 

@@ -13,8 +13,6 @@ from agent.errors import ModelError
 from agent.models import Completion, Message, ToolCall
 from agent.models.prices import Price
 
-__all__ = ["ScriptedModel", "answer"]
-
 Script = Iterable[Completion] | Callable[[Sequence[Message]], Completion]
 
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["assemble", "events", "is_stream"]
-
 DONE = b"[DONE]"
 _REPLACED = frozenset({"role", "type", "index", "format"})
 """Fields that every piece contains completely."""
@@ -76,7 +74,6 @@ class _Text(list[str]):
 
 
 def _merge(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Merge a piece into the whole."""
     for key, value in piece.items():
         if value is None:
             whole.setdefault(key, None)

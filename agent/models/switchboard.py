@@ -15,8 +15,6 @@ import httpx
 
 from agent.models.plug import Plug
 
-__all__ = ["Line", "Switchboard"]
-
 
 class Line:
     """A client for one call at a time. It uses the proxies of the environment."""

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-__all__ = ["NO_PROMPT", "PrefixCache", "Prompt", "prompt_of"]
-
 BLOCK_BYTES = 4096
 """About 1,024 tokens: providers cache no shorter prefix (docs.claude.com and platform.openai.com, "Prompt caching"), so
 a shorter one is not worth a wait."""

@@ -18,8 +18,6 @@ from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
 from agent.redaction import redacted
 
-__all__ = ["completion", "completions", "decode", "sendable", "signed", "storable", "usage"]
-
 _SIGNED = ("thinking_blocks", "response_items")
 """Fields with reasoning that only the model that wrote it accepts back."""
 _BY = "reasoning_by"

@@ -13,7 +13,7 @@ from agent.models import Ask, directly
 from agent.policy.chat.conventions import Convention
 from agent.run.memo import Memo
 from agent.run.rollouts import Briefing
-from agent.run.tree.tree import Node, Step
+from agent.run.tree.node import Node, Step
 from agent.task import Task
 from sandboxes import Sandbox
 

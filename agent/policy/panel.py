@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.policy import Policy
-from agent.run.tree.tree import NodeId, Tree, View
-
-__all__ = ["Panel", "Standing"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 
 
 class Standing(View):

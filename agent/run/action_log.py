@@ -12,8 +12,6 @@ from agent.run.tree.node import Node, NodeId
 from agent.task import Task, load_task
 from sandboxes import Workspace
 
-__all__ = ["ActionRecord", "action_record", "action_records", "commands", "task_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ActionRecord:

@@ -7,10 +7,8 @@ from typing import Protocol
 
 from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.task import Task
-
-__all__ = ["Ballot", "Judge"]
 
 
 @dataclass(frozen=True, slots=True)

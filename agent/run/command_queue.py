@@ -20,8 +20,6 @@ from agent.run.journal import decode, encode
 from agent.run.paths import journal_of
 from agent.run.run import Run
 
-__all__ = ["new_orders", "put", "steer"]
-
 log = logging.getLogger(__name__)
 
 INBOX = "steering.jsonl"

@@ -12,9 +12,8 @@ from typing import Literal
 
 from agent.errors import UsageError
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
-
-__all__ = ["Order", "Steering", "check", "require_node"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 
 HINT_BYTES = 10_000
 """A longer hint is refused."""

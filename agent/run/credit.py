@@ -16,19 +16,6 @@ from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 
-__all__ = [
-    "Outcome",
-    "Worth",
-    "goals_known",
-    "means",
-    "outcome",
-    "require_outcome",
-    "submitted",
-    "succeeded",
-    "success_rate",
-    "worths",
-]
-
 Outcome = Literal["solved", "value"]
 """What is averaged: 0 or 1 (succeeded), or the leaf's value in [0, 1]."""
 

@@ -12,8 +12,6 @@ from typing import Literal
 
 from agent.run.tree.node import ROOT, NodeId
 
-__all__ = ["UNTESTED", "Cell", "Matrix", "Row"]
-
 Cell = Literal["passed", "failed", "invalid"]
 """How a test ended: it passed, it failed in what it tests, or it did not get that far."""
 

@@ -18,30 +18,8 @@ from agent.run.rollouts import Briefing, Summary
 from agent.run.schedule import ScheduleEntry
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, NodeId, Work
+from agent.run.tree.node import Node, NodeId, Work
 from sandboxes import Snapshot
-
-__all__ = [
-    "Added",
-    "Asked",
-    "Begun",
-    "Ended",
-    "Event",
-    "Exhausted",
-    "Extended",
-    "Failed",
-    "Merged",
-    "Noted",
-    "Refusal",
-    "Refused",
-    "Remeasured",
-    "Round",
-    "Spent",
-    "Started",
-    "Steered",
-    "Summarised",
-    "Voted",
-]
 
 VERSION = 1
 

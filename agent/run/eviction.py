@@ -11,10 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from agent.run.events import Noted
 from agent.run.run import Run
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.node import Node, NodeId
 from sandboxes import Provider, Snapshot, StoreFull
-
-__all__ = ["DISCARDED", "dispensable", "forget_unrecorded", "kept_patch", "make_room"]
 
 log = logging.getLogger(__name__)
 

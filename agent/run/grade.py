@@ -15,8 +15,6 @@ from agent.measure.ids import holds
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node
 
-__all__ = ["Grade", "Status", "declared", "grade"]
-
 Status = Literal["solved", "submitted", "improved", "no_patch"]
 
 

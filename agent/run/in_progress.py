@@ -11,9 +11,7 @@ from collections.abc import Iterator
 
 from agent.run.events import Begun
 from agent.run.schedule import ScheduleEntry
-from agent.run.tree.tree import Work
-
-__all__ = ["SUSPECT", "TRIES", "InProgress"]
+from agent.run.tree.node import Work
 
 TRIES = 3
 """An expansion that was lost so often has failed and is not begun again."""

@@ -18,8 +18,6 @@ from agent.files import append, hold, to_json, whole_lines, write_atomically
 from agent.parsing import adapter, loads, reason
 from agent.run.events import Begun, Event
 
-__all__ = ["Journal", "read_events"]
-
 _BLOB = re.compile("[0-9a-f]{64}")
 """Blob names that cannot lead out of the folder."""
 _LONG = re.compile(rb"[0-9]{19}")

@@ -5,7 +5,5 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Memo"]
-
 Memo = Callable[[str, Callable[[], Any]], Any]
 """What a run knows under a key, as JSON has it; found by the function the first time, and recorded."""

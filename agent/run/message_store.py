@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-__all__ = ["Conversations", "Passage", "digest_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:

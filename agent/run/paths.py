@@ -15,26 +15,6 @@ from agent.run.journal import read_events
 from agent.task import load_task
 from sandboxes.cleanup import state_dir
 
-__all__ = [
-    "PARTS",
-    "STORE",
-    "begun",
-    "checkout_of",
-    "find_run",
-    "is_begun",
-    "is_run",
-    "journal_of",
-    "known_runs",
-    "name_of",
-    "new_run_dir",
-    "note_run",
-    "refusal",
-    "runs_dir",
-    "slug",
-    "state_dir",
-    "store_of",
-]
-
 STORE = "store"
 """The store of a run's states, in its directory."""
 PARTS = "parts"

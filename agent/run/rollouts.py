@@ -8,9 +8,8 @@ from typing import Literal
 
 from agent.run.grade import Grade
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, NodeId, Tree
-
-__all__ = ["Briefing", "Candidate", "Outcome", "Plan", "Rollout", "Summary", "is_candidate", "rollouts"]
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree
 
 Outcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
 """How a rollout ended, compared with the root. `solved`: the goal tests pass and nothing broke; `submitted`: submitted

@@ -40,13 +40,11 @@ from agent.run.message_store import Conversations
 from agent.run.rollouts import Briefing, Rollout, Summary, rollouts
 from agent.run.schedule import ScheduleEntry
 from agent.run.spending import Activity, activity_of
-from agent.run.tree.node import ROOT
+from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Work
 from agent.run.tree.part import Since, TreePart
-from agent.run.tree.tree import Act, Attempt, Node, NodeId, Tree, Work
+from agent.run.tree.tree import Tree
 from agent.run.validation import require_sound
 from agent.run.verdict import VERDICT, VerdictNote
-
-__all__ = ["Mark", "Run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +257,6 @@ class Run:
                 assert_never(event)
 
     def _fold_use(self, event: Spent | Asked | Refused) -> None:
-        """Fold a model call or a cost."""
         match event:
             case Spent():
                 self.usage += event.usage
@@ -275,7 +272,6 @@ class Run:
                 self.conversations.learn(event.conversation)
 
     def _fold_outcome(self, event: Added | Merged | Remeasured | Failed) -> None:
-        """Fold the outcome of an expansion."""
         match event:
             case Added():
                 self.tree.add(event.node)
@@ -294,12 +290,10 @@ class Run:
         self.elapsed_s = event.elapsed_s
 
     def _fold_end(self, flight: ScheduleEntry | None) -> None:
-        """Fold the end of an expansion."""
         self.in_progress.end(flight)
         self.begun = flight.begun if flight else self.begun
 
     def _fold_round(self, event: Summarised | Voted | Round) -> None:
-        """Fold a summary, a vote, or the beginning of a round."""
         match event:
             case Summarised():
                 self.summaries[event.summary.leaf, event.summary.author] = event.summary

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-__all__ = ["Schedule", "ScheduleEntry", "schedule"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEntry:

@@ -8,10 +8,8 @@ from typing import Literal
 from agent.budget import Usage
 from agent.run.events import Asked, Spent
 from agent.run.rollouts import Rollout
-from agent.run.tree.node import ROOT
-from agent.run.tree.tree import NodeId, Tree
-
-__all__ = ["Activity", "activity_of", "costs_of_lines", "seconds_of_lines"]
+from agent.run.tree.node import ROOT, NodeId
+from agent.run.tree.tree import Tree
 
 Activity = Literal["propose", "judge", "choose", "plan", "measure"]
 """Proposing changes, judging states, choosing among rollouts, planning rounds and parts, and running tests."""

@@ -8,8 +8,6 @@ from typing import Self
 
 from sandboxes import Provider, Sandbox, SandboxError, Snapshot
 
-__all__ = ["TemporarySnapshots"]
-
 log = logging.getLogger(__name__)
 
 

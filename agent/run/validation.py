@@ -29,8 +29,6 @@ from agent.run.tree.node import Node, NodeId
 from agent.run.verdict import VERDICT
 from sandboxes import Forked
 
-__all__ = ["require_sound"]
-
 _Lines = dict[str, list[int]]
 
 
@@ -71,12 +69,7 @@ class _Discarded:
     patch: str
 
 
-_NOTES: Mapping[str, type] = {
-    "discarded": _Discarded,
-    "forked": Forked,
-    "spectrum": _Spectrum,
-    VERDICT: _Verdict,
-}
+_NOTES: Mapping[str, type] = {"discarded": _Discarded, "forked": Forked, "spectrum": _Spectrum, VERDICT: _Verdict}
 """The shape of notes by key. Notes with other keys are checked where they are read."""
 
 
@@ -100,7 +93,6 @@ def require_sound(event: Event, nodes: int) -> None:
 
 
 def _named(event: Event) -> Iterator[NodeId]:
-    """The nodes that the event names."""
     match event:
         case Added():
             yield from event.node.parents

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-__all__ = ["VERDICT", "VerdictNote"]
-
 VERDICT = "verdict"
 """The key of the note."""
 

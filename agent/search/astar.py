@@ -8,11 +8,10 @@ from typing import Literal
 
 from agent.actions import Debug, RunTests
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import Node, NodeId, Tree, View
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.ranking import Ranking, why_first
-
-__all__ = ["AStar"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.best_first import TIRED, BestFirst
 from agent.search.graph import Graph
 from agent.search.support.ranking import Ranking, exactly, why_first
-
-__all__ = ["Auto"]
 
 BEGUN = 1e-6
 """Penalty for each line of work that began at a state: just enough to break ties."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.support.frontier import keep
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
-
-__all__ = ["Beam"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from random import Random
 
 from agent.actions import Effect, effect
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import Node, NodeId, Tree, View
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
-
-__all__ = ["TIRED", "BestFirst"]
 
 CLASSES = 4
 """Safe, stale, unsafe, unsafe and stale: nodes of a class wait until no node of an earlier class can be expanded."""

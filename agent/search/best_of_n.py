@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
-
-__all__ = ["BestOfN"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.support.below import UNIT, RankedChildren, exact, sums
 from agent.search.support.options import require_one_of
 from agent.search.support.ranking import why_first
-
-__all__ = ["Clade"]
 
 Value = Literal["clade", "self"]
 NORMAL = 25.0

@@ -7,9 +7,8 @@ from there. So a line is a path of nodes, and a search selects the state at whic
 from __future__ import annotations
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree, View
-
-__all__ = ["RETRIES", "OpenLines", "continued", "continues"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 
 RETRIES = 1
 """How often a failed turn is retried before the line is given up."""

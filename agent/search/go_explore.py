@@ -9,12 +9,11 @@ from math import sqrt
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Facts, Ranking, why_first
 from agent.search.support.signature import ending
-
-__all__ = ["GoExplore"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from itertools import combinations, islice, product
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.mcts import Mcts
 from agent.search.support.options import require_at_least
 from agent.search.support.repairs import Repairs
-
-__all__ = ["Graph", "Heads"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from itertools import takewhile
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 from agent.search.support.options import require_at_least
-
-__all__ = ["Linear"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,11 @@ from typing import Literal, get_args
 
 from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 from agent.search.support.below import DirtyChildren
 from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.ranking import Facts, Ranking, why_first
-
-__all__ = ["Mcts", "faded", "measured"]
 
 Measured = Literal["own", "mean", "max", "clade"]
 MEASURED = get_args(Measured)

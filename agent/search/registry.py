@@ -20,8 +20,6 @@ from agent.search.reproduce import Reproduce
 from agent.search.strategies import Strategies
 from agent.search.swe_search import SweSearch
 
-__all__ = ["SEARCHES", "SINGLE_EDITS"]
-
 SEARCHES: dict[str, type[Search]] = {
     "adaptive": Adaptive,
     "astar": AStar,

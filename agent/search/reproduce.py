@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from random import Random
 
 from agent.run.tree.choice import REPRODUCTION, Choice, Reason
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.auto import Auto
 from agent.search.continuing import OpenLines, continues
-
-__all__ = ["Reproduce"]
 
 
 @dataclass(frozen=True, slots=True)

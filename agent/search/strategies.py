@@ -8,12 +8,11 @@ from functools import partial
 from random import Random
 
 from agent.run.tree.choice import Choice, Reason
-from agent.run.tree.tree import NodeId, Tree, View
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 from agent.search.continuing import continues
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import why_first
-
-__all__ = ["Strategies"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from math import exp, log, sqrt
 from random import Random
 
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, exactly, why_first
-
-__all__ = ["SweSearch"]
 
 BONUS = 50.0
 """Bonus of a leaf with a high reward, score to which an unlucky leaf below a good parent is lifted, and penalty of a

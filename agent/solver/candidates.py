@@ -17,14 +17,12 @@ from agent.evaluate.verification import verify
 from agent.run.events import Noted, Spent
 from agent.run.grade import Grade, grade
 from agent.run.rollouts import is_candidate
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.node import Node, NodeId
 from agent.run.verdict import VERDICT
 from agent.search.continuing import OpenLines
 from agent.solver.outcome import end
 from agent.solver.result import Result
 from sandboxes import SandboxError, StoreFull
-
-__all__ = ["CANDIDATES", "CandidatePool"]
 
 log = logging.getLogger(__name__)
 

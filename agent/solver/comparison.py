@@ -27,8 +27,6 @@ from agent.solver.summaries import summarise
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
 
-__all__ = ["Comparison"]
-
 VOTING_SHARE = 1 / 3
 """How many requests voting may take, as a share of those that made the candidates, if a model made them."""
 

@@ -27,8 +27,6 @@ from agent.solver.tournament.facts import distinct, facts
 from agent.task import Task
 from agent.untrusted import visible
 
-__all__ = ["KINDS", "Contrast", "contrasted", "suspects", "unsuspected"]
-
 KINDS = ("tests", "quality", "context", "environment")
 """The groups of TRACE: answers that exploit the test suite, whose quality is a pretence, that exploit what was said to
 the model, and that exploit where the tests run."""

@@ -21,8 +21,6 @@ from agent.run.events import Noted, Spent
 from agent.run.rollouts import Candidate
 from agent.run.tree.node import ROOT, NodeId
 
-__all__ = ["CrossCheck"]
-
 FILES = 5
 """How many test files of one candidate are run at most."""
 
@@ -56,15 +54,11 @@ class CrossCheck:
             try:
                 cells = self._cells(dict(tests), author, nodes) if tests else None
             except BudgetSpent:
-                if self._over():
+                if self.session.cancel.is_set() or self.session.components.budget.left_s <= 0:
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
                 yield Row(author, cells, frozenset().union(*(alike[sharer.source] for sharer in sharers)))
-
-    def _over(self) -> bool:
-        """Whether the session is to end."""
-        return self.session.cancel.is_set() or self.session.components.budget.left_s <= 0
 
     def _tests(self, candidate: Candidate) -> dict[str, bytes]:
         """The test files that the candidate's patch adds or changes and that are run with other patches."""

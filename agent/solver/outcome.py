@@ -17,13 +17,12 @@ from agent.run.events import Ended, Noted
 from agent.run.grade import Grade, Status, declared, grade
 from agent.run.run import Run
 from agent.run.spending import costs_of_lines, seconds_of_lines
-from agent.run.tree.tree import Node, Tree
+from agent.run.tree.node import Node
+from agent.run.tree.tree import Tree
 from agent.solver.refine.worth import worths
 from agent.solver.result import Result
 from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError
-
-__all__ = ["end", "never_begun", "refused", "result_of"]
 
 _GRADES: Mapping[Status, Grade] = {
     "solved": Grade.SOLVED,

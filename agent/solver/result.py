@@ -15,8 +15,6 @@ from sandboxes import Forked
 if TYPE_CHECKING:
     from agent.solver.refine.worth import RoundWorth
 
-__all__ = ["Result", "Status"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

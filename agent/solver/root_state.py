@@ -22,11 +22,9 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.measure.probing.tracing import trace
 from agent.run.action_log import task_of
 from agent.run.events import Added, Extended, Spent, Started
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import dump_task, settled
 from sandboxes import Snapshot
-
-__all__ = ["make", "measure"]
 
 SLOWER = 3.0
 """How many times longer a traced test run takes than a plain one."""
@@ -53,12 +51,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     run, parts = session.run, session.components
     known = run.tree.root.report if len(run.tree) else _report_of(session, base)
     report = known or find_baseline(
-        parts.provider,
-        session.task,
-        base,
-        parts.baseline_runs,
-        untested=parts.lines is not None,
-        timing=parts.timing,
+        parts.provider, session.task, base, parts.baseline_runs, untested=parts.lines is not None, timing=parts.timing
     )
     if not len(run.tree):  # its worth is known when its goals are
         session.record(Spent(Usage(measurements=1), "baseline", None))

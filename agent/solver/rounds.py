@@ -16,8 +16,7 @@ from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
 from agent.run.rollouts import Plan, Summary
-from agent.run.tree.node import ROOT
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import ROOT, NodeId
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
 from agent.solver.refine import brief
@@ -26,8 +25,6 @@ from agent.solver.refine.local import repairs
 from agent.solver.searcher import Searcher
 from agent.solver.tournament import Ranking
 from sandboxes import SandboxError
-
-__all__ = ["Rounds"]
 
 CHOOSING_SHARE = 0.2
 """The share of each limit that is kept for choosing among several finished rollouts."""

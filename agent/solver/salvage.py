@@ -17,8 +17,6 @@ from agent.files import write_atomically
 from agent.solver.candidates import CandidatePool
 from sandboxes import SandboxError
 
-__all__ = ["LOOK_S", "SALVAGED", "salvaging"]
-
 log = logging.getLogger(__name__)
 
 SALVAGED = "salvaged.patch"

@@ -10,8 +10,6 @@ from agent.budget import Stop
 from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
 
-__all__ = ["MakeSearcher", "Searcher"]
-
 
 class Searcher(Protocol):
     """Grows a tree until it is told to stop (`agent.engine.engine.Engine`)."""

@@ -29,8 +29,6 @@ from agent.solver.searcher import MakeSearcher, Searcher
 from agent.task import Task
 from sandboxes import SandboxError, StoreFull
 
-__all__ = ["Result", "solve"]
-
 
 def solve(
     task: Task,

@@ -8,8 +8,6 @@ from pathlib import PurePosixPath
 
 from agent.measure.diffs import parse, sections
 
-__all__ = ["source_change"]
-
 
 def source_change(patch: bytes, is_test: Callable[[str], bool]) -> bytes:
     """The sections of a git patch that are neither tests nor scratch files. A scratch file is a new file at the top of

@@ -18,8 +18,6 @@ from agent.solver.contrast import suspects
 from agent.solver.delegation.attempts import unmerged
 from agent.task import load_task
 
-__all__ = ["manipulations", "refusal", "remarks"]
-
 NAMED = 3
 """Broken tests that a warning names."""
 

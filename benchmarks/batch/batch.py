@@ -24,17 +24,6 @@ from benchmarks.data.predictions import Prediction, write_predictions
 if TYPE_CHECKING:
     from agent.settings import Settings
 
-__all__ = [
-    "Attempt",
-    "Batch",
-    "Identity",
-    "State",
-    "predictions",
-    "read_attempts",
-    "read_identity",
-    "refresh_predictions",
-    "settings_digest",
-]
 
 State = Literal["done", "limit", "infra", "config"]
 """How an attempt ended: the solver finished; a limit stopped it; something outside failed (the next session tries it
@@ -111,7 +100,6 @@ class Attempt:
 
 
 def _usage(facts: Mapping[str, Any]) -> Usage:
-    """The usage as far as the facts tell it."""
     return Usage(
         model_calls=facts.get("model_calls", 0),
         tokens_in=facts.get("tokens", 0),

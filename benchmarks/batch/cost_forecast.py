@@ -19,8 +19,6 @@ from benchmarks.batch.batch import Attempt, Batch
 from benchmarks.batch.cluster.coordinator import UNFINISHED
 from benchmarks.data.instances import Instance
 
-__all__ = ["forecast", "spent_so_far"]
-
 log = logging.getLogger(__name__)
 
 

@@ -16,8 +16,6 @@ from agent.errors import UsageError
 from agent.settings import Settings
 from benchmarks.batch.runner import Solve, Take, in_order
 
-__all__ = ["Executor", "Offer", "RayOptions", "executor"]
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:

@@ -10,8 +10,6 @@ from pathlib import Path
 from sandboxes import SandboxError, StoreFull
 from sandboxes.forking.disk_space import free_bytes
 
-__all__ = ["GIB", "Floor", "places"]
-
 GIB = 1 << 30
 
 

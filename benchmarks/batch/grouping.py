@@ -11,8 +11,6 @@ from itertools import chain
 
 from benchmarks.data.instances import Instance
 
-__all__ = ["environment_of", "in_groups"]
-
 
 def environment_of(instance: Instance, image: str | None) -> str:
     """The environment that the image of an instance is built on; empty without an image."""

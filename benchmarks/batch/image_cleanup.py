@@ -26,7 +26,6 @@ from sandboxes.docker.image_cleanup import here, remove_with_derived
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Pruner"]
 
 NOTE = "images.json"
 """The file in a batch's folder that says which images were on the engine before it."""

@@ -20,12 +20,10 @@ from agent.errors import RamifyError
 from agent.files import write_atomically
 from agent.run.events import Added
 from agent.run.journal import read_events
-from agent.run.paths import state_dir
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.batch.runner import Observer
 from benchmarks.data.instances import Instance
-
-__all__ = ["KEPT_BYTES", "Measured", "Recorder", "measured_file", "outlook", "read_measured"]
+from sandboxes.cleanup import state_dir
 
 log = logging.getLogger(__name__)
 

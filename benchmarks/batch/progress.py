@@ -24,16 +24,9 @@ from benchmarks.batch.batch import Attempt
 from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import Instance, Mode
 
-__all__ = ["BatchProgress"]
-
 _BAR = 40
 """The width of the bar, in columns."""
-_WITHOUT = {
-    "done": "no patch",
-    "limit": "no patch",
-    "infra": "failed, to be repeated",
-    "config": "cannot be begun",
-}
+_WITHOUT = {"done": "no patch", "limit": "no patch", "infra": "failed, to be repeated", "config": "cannot be begun"}
 """The states of an attempt that ended without a result."""
 
 

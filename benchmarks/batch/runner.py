@@ -25,25 +25,13 @@ from agent.build.composition import start
 from agent.errors import ConfigError, PolicyError, RamifyError, UsageError
 from agent.run.events import Event
 from agent.settings import Settings
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from benchmarks.batch.batch import Attempt, Batch, State
 from benchmarks.batch.sandbox_choice import fitted, with_image
 from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
 from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
-
-__all__ = [
-    "Observer",
-    "Solve",
-    "StopSignal",
-    "Take",
-    "in_order",
-    "run_batch",
-    "solver_of",
-    "state_of",
-    "stop_on_signals",
-]
 
 log = logging.getLogger(__name__)
 
@@ -279,6 +267,5 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
 
 
 def _discard_clone(instance: Instance, attempt: Attempt) -> None:
-    """Remove the clone of a settled instance."""
     if attempt.settled and instance.task.workspace.path is not None:
         shutil.rmtree(instance.task.workspace.path, ignore_errors=True)

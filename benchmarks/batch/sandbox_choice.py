@@ -19,8 +19,6 @@ from benchmarks.data.sources import Source, open_source
 from benchmarks.grading.harness.script import LOG_BYTES
 from sandboxes import Provider, Workspace
 
-__all__ = ["Fitted", "fitted", "grading_place", "with_image"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fitted:

@@ -8,8 +8,6 @@ from agent.analysis.report.live import next_step
 from agent.budget import Usage
 from agent.run.events import Added, Asked, Event, Spent
 
-__all__ = ["InstanceStatus"]
-
 
 @dataclass(frozen=True, slots=True)
 class InstanceStatus:

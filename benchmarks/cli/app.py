@@ -13,13 +13,7 @@ from benchmarks.cli import report as cli_report
 from benchmarks.cli import run as cli_run
 from benchmarks.cli import synthesize as cli_synthesize
 
-__all__ = ["app"]
-
-app = new_app(
-    help="Run, grade and report batches of instances.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+app = new_app(help="Run, grade and report batches of instances.", no_args_is_help=True, add_completion=False)
 
 COMMANDS: dict[Callable[..., None], str] = {
     cli_run.run: "run tasks --model mutate --workers 2 --out runs/tasks",

@@ -20,8 +20,6 @@ from benchmarks.cli.options import Filter, Ids, Json, Slice, SourceName, Workers
 if TYPE_CHECKING:
     from benchmarks.grading.validation import Check
 
-__all__ = ["check"]
-
 
 def check(
     source: SourceName,

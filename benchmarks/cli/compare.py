@@ -16,7 +16,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from benchmarks.reports.comparison import Comparison, Unit
 
-__all__ = ["compare", "curve"]
 
 Unit_ = Annotated[
     str,

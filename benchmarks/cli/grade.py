@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from benchmarks.grading.verdicts import Verdict, VerdictCache
     from sandboxes import Provider
 
-__all__ = ["grade"]
-
 
 Candidates = Annotated[
     bool,
@@ -33,10 +31,7 @@ Candidates = Annotated[
         "--candidates", help="For batches with several rollouts: also grade the patches that were not chosen."
     ),
 ]
-SecondGrader = Annotated[
-    str | None,
-    typer.Option(metavar="swebench", help="A second grader to compare with ours."),
-]
+SecondGrader = Annotated[str | None, typer.Option(metavar="swebench", help="A second grader to compare with ours.")]
 Interpreter = Annotated[str, typer.Option(metavar="PYTHON", help="An interpreter with swebench 4 or 5.")]
 
 
@@ -139,12 +134,7 @@ def _second(name: str, python: str) -> Harness:
 
 
 def _compare(
-    harness: Harness,
-    source: Source,
-    predictions: list[Prediction],
-    ours: list[Verdict],
-    preds: Path,
-    workers: int,
+    harness: Harness, source: Source, predictions: list[Prediction], ours: list[Verdict], preds: Path, workers: int
 ) -> Agreement:
     """Let the second grader grade the same predictions; its files are kept beside them."""
     from benchmarks.grading.harness import official

@@ -11,23 +11,6 @@ import typer
 from agent.errors import UsageError
 from agent.untrusted import escaped
 
-__all__ = [
-    "SOURCES",
-    "Executor",
-    "Filter",
-    "Ids",
-    "Json",
-    "RayAddress",
-    "RayEnv",
-    "RayResources",
-    "Shuffle",
-    "Slice",
-    "SourceName",
-    "Workers",
-    "say",
-    "split",
-]
-
 SOURCES = (
     "Instances: a .jsonl, .json, .parquet or .arrow file of SWE-bench, SWE-Gym, SWE-smith, R2E-Gym, SWE-rebench, "
     "SWE-bench-Live, SWE-bench Pro or Multi-SWE-bench rows; a folder of such files, with an instances.jsonl and its "
@@ -54,12 +37,10 @@ RayAddress = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: the one of this machine.")
 ]
 RayResources = Annotated[
-    str,
-    typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1. Default: CPU=1."),
+    str, typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1. Default: CPU=1.")
 ]
 RayEnv = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="A variable to set for workers, such as a key; repeatable."),
+    list[str] | None, typer.Option(metavar="NAME", help="A variable to set for workers, such as a key; repeatable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 

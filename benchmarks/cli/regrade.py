@@ -16,8 +16,6 @@ from benchmarks.cli.options import Json, say
 if TYPE_CHECKING:
     from benchmarks.grading.regrading import Regraded
 
-__all__ = ["regrade"]
-
 
 def regrade(
     target: Annotated[

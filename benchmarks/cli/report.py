@@ -13,8 +13,6 @@ import typer
 from agent.errors import UsageError
 from benchmarks.cli.options import say
 
-__all__ = ["export", "report"]
-
 COLUMNS = 160
 """Columns of output that does not go to a terminal."""
 
@@ -78,7 +76,6 @@ def export(
 
 
 def _submit(batch: Path, form: str, out: Path | None, site: str, paper: str, authors: str) -> None:
-    """Make the submission, and print what is missing in it."""
     from benchmarks.reports import leaderboard
 
     if form != "leaderboard" or out is None:

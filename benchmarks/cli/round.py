@@ -18,7 +18,6 @@ from benchmarks.cli.options import say
 if TYPE_CHECKING:
     from benchmarks.self_training.turning import Learning
 
-__all__ = ["app"]
 
 app = new_app(add_completion=False)
 
@@ -29,8 +28,7 @@ def turn(
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
     held_out: Annotated[Path, typer.Option(metavar="SOURCE", help="Held-out bugs to compare policies on: 20 or more.")],
     policy: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL_DIR", help="A chat model to train on. Default: the policy `edit`."),
+        Path | None, typer.Option(metavar="MODEL_DIR", help="A chat model to train on. Default: the policy `edit`.")
     ] = None,
     learn: Annotated[
         str,

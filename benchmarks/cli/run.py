@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from benchmarks.data.instances import Instance, Mode
     from benchmarks.data.sources import Source
 
-__all__ = ["run"]
-
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -48,6 +46,7 @@ class Room:
 
 
 def run(
+    context: typer.Context,
     source: SourceName,
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Batch directory; an existing batch is resumed.")
@@ -133,26 +132,7 @@ def run(
         max_measurements=total_measurements,
         max_seconds=total_seconds,
     )
-    settings = options.settings_of(
-        config,
-        model,
-        effort=effort,
-        recipe=recipe,
-        search=search,
-        value=value,
-        rollouts=rollouts,
-        rounds=rounds,
-        seed=seed,
-        sandbox=sandbox,
-        image=image,
-        paranoid=paranoid,
-        instructions=instructions,
-        model_price=model_price,
-        max_nodes=max_nodes,
-        max_usd=max_usd,
-        max_tokens=max_tokens,
-        max_seconds=max_seconds,
-    )
+    settings = options.settings_of(context.params)
     ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
@@ -179,7 +159,6 @@ def _by_image(chosen: list[Instance], settings: Settings) -> list[Instance]:
 
 
 def _images(chosen: list[Instance], settings: Settings) -> dict[str, str | None]:
-    """The image of each instance, by its id."""
     from benchmarks.batch.sandbox_choice import fitted
 
     return {instance.id: fitted(instance.task, settings).workspace.image for instance in chosen}
@@ -307,7 +286,6 @@ def _read(source: Source) -> tuple[list[Instance], str]:
 
 
 def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identity:
-    """The identity of the batch."""
     from benchmarks.batch.batch import Identity, settings_digest
     from benchmarks.data.sources import in_full
 

@@ -14,7 +14,6 @@ from agent.errors import UsageError
 if TYPE_CHECKING:
     from benchmarks.reports.site import Site
 
-__all__ = ["app"]
 
 REFRESH_S = 10
 """Seconds after which the page of a run that has not ended reloads itself."""

@@ -12,8 +12,6 @@ from agent.cli.options import Config, Image, SandboxKind
 from agent.errors import UsageError
 from benchmarks.cli.options import say
 
-__all__ = ["synthesize"]
-
 
 def synthesize(
     repositories: Annotated[list[Path], typer.Argument(metavar="REPO", help="Git repositories, or bundles of them.")],

@@ -14,8 +14,6 @@ from sandboxes import GitFailed, SandboxError
 from sandboxes.git.command import Git
 from sandboxes.git.foreign import locate, opened
 
-__all__ = ["GitRefused", "apply", "clone", "create", "git", "paths_of", "reveal", "seal"]
-
 TIMEOUT_S = 300
 _AUTHOR = ("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "-c", "commit.gpgSign=false")
 _BUNDLE = b"# v"

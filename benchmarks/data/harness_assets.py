@@ -20,8 +20,6 @@ from urllib.request import urlopen
 from benchmarks.data.instances import InstanceBroken
 from sandboxes import Sandbox
 
-__all__ = ["declared", "put_in"]
-
 FOLDER = "/image_assets"
 BYTES = 64 << 20
 """The limit for one file."""

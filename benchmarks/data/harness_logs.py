@@ -17,8 +17,6 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from benchmarks.data.instances import Hidden
 
-__all__ = ["END", "EXIT_CODE", "LOG", "START", "judge_log", "read_log"]
-
 LOG = "log"
 """The adapter of a report that was read from a log."""
 START = ">>>>> Start Test Output"

@@ -15,8 +15,6 @@ from agent.errors import RamifyError, UsageError
 from agent.task import Task
 from sandboxes import Workspace
 
-__all__ = ["EvalType", "Hidden", "Instance", "InstanceBroken", "Mode", "Reader", "select"]
-
 Mode = Literal["hidden", "revealed"]
 """Whether a solver sees the failing tests (`revealed`: CI mode, as on a red build) or only the statement."""
 

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from agent.errors import UsageError
 from agent.files import append, hold
 
-__all__ = ["Ledger", "read_lines", "read_rows"]
-
 _T = TypeVar("_T")
 _REMEDY = "remove the line, or the file"
 

@@ -18,8 +18,6 @@ from agent.errors import UsageError
 from agent.files import write_atomically
 from benchmarks.data.jsonl_ledger import read_lines
 
-__all__ = ["Prediction", "read_predictions", "write_predictions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

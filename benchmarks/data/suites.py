@@ -14,8 +14,6 @@ from typing import Any
 
 from benchmarks.data.instances import Instance
 
-__all__ = ["instance_digest", "suite_id"]
-
 _LOCAL = frozenset({"path", "mount", "goal_tests", "protected_paths", "tags", "mode"})
 """Fields for where an instance is put, for what the mode changes, and for free facts."""
 _EMPTY: tuple[Any, ...] = (None, "", b"", (), [], {}, False)

@@ -12,8 +12,6 @@ from typing import Any
 
 from agent.errors import UsageError
 
-__all__ = ["unpack"]
-
 _FILTERED: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 

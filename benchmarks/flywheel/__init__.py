@@ -1,4 +1,1 @@
-"""One turn of the flywheel: bugs, searches, rows, training, serving, and what the learned policy needs on unseen bugs.
-
-python -m benchmarks.flywheel --out DIR --help
-"""
+"""One turn of the flywheel: bugs, trees, rows, training, serving, and what the learned policy needs on unseen bugs."""

@@ -14,8 +14,6 @@ from benchmarks.self_training import scores
 from benchmarks.self_training.playing import Conditions, play
 from benchmarks.self_training.scores import Played
 
-__all__ = ["against"]
-
 
 def against(
     material: Material,

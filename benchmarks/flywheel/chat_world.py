@@ -22,12 +22,7 @@ from agent.models import Completion, Message, ToolCall
 from benchmarks.data.clones import git
 from sandboxes.git.command import Git
 
-__all__ = ["PROMPTS", "Case", "cases", "demonstration", "write_demonstrations", "write_prompts", "write_tasks"]
-
-PROMPTS = {
-    "chat_system": "Repair the function.\n",
-    "chat_task": "{{ issue }}\n",
-}
+PROMPTS = {"chat_system": "Repair the function.\n", "chat_task": "{{ issue }}\n"}
 """Prompts that a tiny model has room for, by the names of those that they replace."""
 MEANINGS = {"sum": "+", "gap": "-", "area": "*", "rest": "%", "share": "//", "growth": "**"}
 OPERATORS: Mapping[str, Callable[[int, int], int]] = {

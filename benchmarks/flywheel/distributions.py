@@ -22,8 +22,6 @@ from benchmarks.data import clones
 from benchmarks.data.unpacking import unpack
 from benchmarks.flywheel.sharing import ended
 
-__all__ = ["HELD_OUT", "KNOWN", "Distribution", "laid_out", "main"]
-
 NEEDED = "tests/needed"
 """The folder for packages that the tests need. No bugs are made below `tests`."""
 CONFIGURATION = f"[pytest]\npythonpath = . {NEEDED}\npython_files = test*.py\n"

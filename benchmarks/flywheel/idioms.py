@@ -15,8 +15,6 @@ from typing import Any
 from benchmarks.data.clones import git
 from sandboxes.git.command import Git
 
-__all__ = ["IDIOMS", "UNSEEN", "plain", "write"]
-
 IDIOMS: tuple[str, ...] = (
     "{r} = 0\nfor {i} in {xs}:\n    if {i} > {k}:\n        {r} += 1",
     "{r} = 0\nfor {i} in {xs}:\n    if {i} % 2 == 0:\n        {r} += {i}",

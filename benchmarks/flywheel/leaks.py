@@ -26,8 +26,6 @@ from benchmarks.data.jsonl_ledger import read_lines
 from benchmarks.data.synthetic.copies import Copies
 from benchmarks.data.synthetic.functions import normal, unnamed
 
-__all__ = ["HELD_OUT", "apart", "copied", "holds", "leaks", "shown"]
-
 HELD_OUT = ("lines", "repositories")
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 _LINE = re.compile(r"^<L\d+>", re.MULTILINE)

@@ -35,8 +35,6 @@ from benchmarks.flywheel.swept import Broken
 from benchmarks.self_training.scores import Played
 from sandboxes import Snapshot
 
-__all__ = ["Remembered", "Tried", "enumerated", "grown", "read", "write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tried:

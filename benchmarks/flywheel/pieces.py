@@ -12,8 +12,6 @@ from typing import Any
 
 from agent.actions import Edit
 
-__all__ = ["Spot", "edited", "piece", "spots"]
-
 
 @dataclass(frozen=True, slots=True)
 class Spot:

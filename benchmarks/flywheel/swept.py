@@ -24,8 +24,6 @@ from benchmarks.data.synthetic.sweep import arguments_of, lines_of
 from benchmarks.flywheel.pieces import Spot, edited, piece, spots
 from sandboxes import Provider
 
-__all__ = ["Broken", "broken", "mending"]
-
 PROGRAM = "/tmp/ramify-copied.py"  # noqa: S108 - the sandbox's own
 ORDER, REPORT = "/tmp/ramify-copied.json", "/tmp/ramify-copied.jsonl"  # noqa: S108 - the same
 LIMIT_S = 7200.0
@@ -154,10 +152,7 @@ def _all_pieces(
 
 
 def _pieces(
-    material: Material,
-    places: Mapping[str, tuple[Sequence[Spot], Sequence[Spot]]],
-    bug: Broken,
-    edits: Sequence[Edit],
+    material: Material, places: Mapping[str, tuple[Sequence[Spot], Sequence[Spot]]], bug: Broken, edits: Sequence[Edit]
 ) -> list[Mapping[str, Any]] | None:
     """The functions that edits of the broken state change, one in each file; None if they change more than that.
     `places` has the places of functions in the running files and in those of the broken state."""

@@ -36,8 +36,6 @@ from benchmarks.flywheel.leaks import holds
 from benchmarks.flywheel.sharing import end_with_parent
 from benchmarks.flywheel.swept import KINDS
 
-__all__ = ["Source", "broken", "main", "rows"]
-
 LARGEST = 300_000
 """The largest file that is read, in bytes."""
 LONGEST = 1500

@@ -27,8 +27,6 @@ from benchmarks.data.jsonl_ledger import Ledger, read_lines
 from benchmarks.data.suites import instance_digest
 from benchmarks.grading.verdicts import RULES, Finding, Verdict, patch_digest
 
-__all__ = ["CHAIN", "Archive", "Bundle", "Forged", "chain_head", "graded_elsewhere", "line_digest", "read_bundle"]
-
 CHAIN = "chain.jsonl"
 _FACTS, _PATCH, _REPORT, _LOG = "bundle.json", "patch.diff", "report.json", "log.txt"
 _READER = "reader.sh"

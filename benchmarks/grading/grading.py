@@ -29,8 +29,6 @@ from benchmarks.grading.verdicts import Finding, Verdict, VerdictCache, decide
 from sandboxes import Provider, SandboxError, SandboxUnavailable, Snapshot
 from sandboxes.docker.pulls import until
 
-__all__ = ["examine", "grade", "grade_all"]
-
 LIMITS = Limits(cpu_s=120, wall_s=300, run_s=1800, timeouts=1_000_000)
 """Generous limits: it is not known how long the tests take, and a slow test must not decide a verdict."""
 

@@ -16,8 +16,6 @@ from benchmarks.data.jsonl_ledger import read_lines
 from benchmarks.grading.evidence import CHAIN, Bundle, Forged, graded_elsewhere, line_digest, read_bundle
 from benchmarks.grading.verdicts import Verdict, Verdicts, decide, patch_digest
 
-__all__ = ["Regraded", "regrade", "regrade_all"]
-
 _NAME = re.compile(r"[^./][^/]*/[0-9]+")
 
 

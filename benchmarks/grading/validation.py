@@ -14,8 +14,6 @@ from benchmarks.grading.verdicts import decide
 from sandboxes import Provider, SandboxError
 from sandboxes.forking.shell import run_script
 
-__all__ = ["Check", "check"]
-
 _SOLVE_S = 1800
 
 

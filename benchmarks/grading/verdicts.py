@@ -19,19 +19,6 @@ from benchmarks.data.harness_logs import FAILURES, LOG, judge_log
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.jsonl_ledger import Ledger, read_rows
 
-__all__ = [
-    "Finding",
-    "Status",
-    "Verdict",
-    "VerdictCache",
-    "Verdicts",
-    "decide",
-    "describe",
-    "judge",
-    "patch_digest",
-    "read_verdicts",
-]
-
 RULES = 3
 """The version of the rules. It is increased when the same patch may get another verdict."""
 

@@ -4,13 +4,9 @@
     python -m benchmarks.perf.fork          one script; --help says what it times
     python -m benchmarks.perf.node --repositories small,medium -n 30
 
-    python -m benchmarks.perf.machinery     the cost of a search with a model apart from the model
     python -m benchmarks.perf.startup       the start of the command, compared with mini-swe-agent
-    python -m benchmarks.perf.journal_size  the size of a branch of 200 turns in the journal
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima
     python -m benchmarks.perf.played        every search on the states of one run for each task
-    python -m benchmarks.perf.overhead      the cost of a batch for each instance, and how it grows with their number
-    python -m benchmarks.perf.killed        a batch that is killed three times, compared with one that is not
     python -m benchmarks.perf.page          how fluent the page of 5,000 states is in a browser
     python -m benchmarks.perf.refine_sim    the value of a second round of rollouts, by what is passed on to it
     python -m benchmarks.perf.waves         the same on real tasks, by `mutate` and by a simulated developer

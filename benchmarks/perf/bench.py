@@ -23,7 +23,6 @@ from sandboxes.forking.provider import ForkingProvider
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Bench", "Candidates", "chosen", "say", "unused"]
 
 unused = count().__next__
 """Returns a new number, so that every candidate differs from those with known results."""

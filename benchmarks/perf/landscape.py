@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-__all__ = ["Curve", "Landscape", "Move", "State", "digest", "measured", "rng_of"]
-
 State = tuple[int, ...]
 
 

@@ -8,8 +8,6 @@ from functools import lru_cache
 
 from benchmarks.perf.landscape import Landscape, Move, State, rng_of
 
-__all__ = ["LANDSCAPES", "Bug", "Climb", "Duplicates", "Repair", "Ways", "planted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ways:

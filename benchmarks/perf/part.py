@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from agent.run.events import Added, Exhausted, Failed, Merged, Remeasured
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Act, NodeId, Tree
-
-__all__ = ["Outcome", "Part", "Work"]
+from agent.run.tree.node import Act, NodeId
+from agent.run.tree.tree import Tree
 
 POLICY = "mutate/1"
 

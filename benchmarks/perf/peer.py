@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-__all__ = ["committed", "container", "docker", "image", "put", "removed"]
 
 MARKS = "perf"
 _GIT = {
@@ -48,12 +47,7 @@ def docker(*arguments: str, stdin: bytes = b"") -> bytes:
 def container(client: DockerClient, name: str) -> Iterator[Container]:
     """Yield an idle container of an image, without a network, to run commands in."""
     running = client.containers.run(
-        name,
-        ["sleep", "infinity"],
-        detach=True,
-        init=True,
-        network_mode="none",
-        labels=labels(MARKS),
+        name, ["sleep", "infinity"], detach=True, init=True, network_mode="none", labels=labels(MARKS)
     )
     try:
         yield running

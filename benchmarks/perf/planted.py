@@ -28,8 +28,6 @@ from benchmarks.perf.script import machine
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import NamespaceProvider
 
-__all__ = ["main"]
-
 MORE_STATES = 3
 """States that are measured in addition to the fix; each adds a comment to a file that the fix changes."""
 

@@ -37,7 +37,8 @@ from agent.files import write_atomically
 from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured, Spent
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.solver.candidates import CandidatePool
 from agent.solver.searcher import Searcher
@@ -48,8 +49,6 @@ from benchmarks.data.sources import Source, open_source
 from benchmarks.perf.algorithms import FOR_MUTATE, HEADINGS, Batch, cells
 from benchmarks.perf.bench import say
 from benchmarks.perf.part import Outcome, Part, Work
-
-__all__ = ["DRAWING", "Play", "Played", "Player"]
 
 DRAWING = frozenset({"adaptive", "clade"})
 """The randomised algorithms. The others do not depend on the seed, and are played with the first seed only."""

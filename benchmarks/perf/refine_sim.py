@@ -32,8 +32,6 @@ from agent.task import Task
 from benchmarks.reports.report import wilson
 from sandboxes import Workspace
 
-__all__ = ["EASY", "HARD", "Refined", "Setting", "refined", "told"]
-
 TASK = Task("simulated", "", Workspace(), "")
 
 Parts = frozenset[int]

@@ -14,8 +14,6 @@ from tempfile import TemporaryDirectory
 from benchmarks.data.unpacking import unpack
 from sandboxes import Workspace
 
-__all__ = ["REPOSITORIES", "Repository", "cache", "checkout"]
-
 ENV = "/opt/env"
 MOUNT = "/workspace"
 _PYTEST = "pytest==8.4.2"

@@ -32,7 +32,9 @@ from agent.errors import UsageError
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.inside.imports import survey
-from agent.measure.scopes.related import Changed, Index, Near, changed_of, related
+from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.index import Index
+from agent.measure.scopes.related import Near, related
 from benchmarks.data import clones
 from benchmarks.data.sources.bundles import Bundles
 from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants

@@ -15,8 +15,6 @@ from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.table import Row, markdown
 from sandboxes import SandboxError
 
-__all__ = ["Options", "Rows", "common", "main", "report"]
-
 Options = Callable[[ArgumentParser], None]
 """Adds a script's own options."""
 Rows = Callable[[Bench, Namespace], Iterator[Row]]

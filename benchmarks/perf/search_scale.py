@@ -25,7 +25,8 @@ from typing import Any
 
 from agent.measure import SuiteReport
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Node, Tree
+from agent.run.tree.node import Node
+from agent.run.tree.tree import Tree
 from agent.search import Search
 from agent.search.beam import Beam
 from agent.search.best_of_n import BestOfN
@@ -39,8 +40,6 @@ from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, at_most, less, markdown
 from benchmarks.perf.timing import Sample, Way, interleave, ratio
 from sandboxes import Snapshot
-
-__all__ = ["CHAINS", "ENDLESS", "Growth", "chained"]
 
 ENDLESS: dict[str, Callable[[], Search]] = {
     **{name: SEARCHES[name] for name in SEARCHES if name not in ("linear", "strategies")},

@@ -26,8 +26,6 @@ from benchmarks.perf.bench import say
 from benchmarks.perf.landscapes import LANDSCAPES
 from benchmarks.perf.simulation import Simulation
 
-__all__ = ["Figure", "Runs", "Table", "found"]
-
 TREEQUEST = (
     "StandardMCTS",
     "StandardMCTS, 5 samples",

@@ -14,12 +14,11 @@ from agent.actions import Write
 from agent.measure import Outcome, SuiteReport
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Act, Node, NodeId, Step, Tree
+from agent.run.tree.node import Act, Node, NodeId, Step
+from agent.run.tree.tree import Tree
 from agent.search import Search
 from benchmarks.perf.landscape import Curve, Landscape, Move, State, digest, measured
 from sandboxes import Snapshot
-
-__all__ = ["Simulation"]
 
 EXHAUSTED_COST = 1.0
 """The cost of expanding a node without further proposals: that of a proposal."""

@@ -22,8 +22,6 @@ from benchmarks.perf.table import Row, at_most, less, markdown
 from benchmarks.perf.timing import Sample, Way, interleave
 from benchmarks.perf.venvs import MINI_SWE_AGENT, interpreter
 
-__all__ = ["cpu_seconds"]
-
 N = 15
 HELP_S, IMPORT_S, FACTOR = 0.4, 0.1, 2.0
 """The goals: the most seconds for `ramify --help` and `import agent`, and how many times as long mini's help takes."""

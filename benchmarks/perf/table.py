@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from benchmarks.perf.timing import Sample, ratio
 
-__all__ = ["Row", "at_least", "at_most", "less", "markdown"]
-
 HEADINGS = ("measured", "Ramify", "the usual way", "n", "figure", "goal", "met")
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from random import Random
 from statistics import median
 
-__all__ = ["Sample", "Way", "interleave", "ratio", "timed"]
-
 Way = Callable[[], float]
 """Does something once, including preparation and cleanup. Returns the seconds that count."""
 

@@ -42,8 +42,6 @@ from agent.task import Task
 from benchmarks.reports.report import wilson
 from sandboxes import Workspace
 
-__all__ = ["WAYS", "Setting", "found", "noise"]
-
 TASK = Task("simulated", "", Workspace(), "")
 
 _Prefers = Callable[[int, int], int]

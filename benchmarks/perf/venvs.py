@@ -8,8 +8,6 @@ from pathlib import Path
 
 from benchmarks.perf.repositories import cache
 
-__all__ = ["MINI_SWE_AGENT", "TREEQUEST", "interpreter"]
-
 TREEQUEST = "treequest==0.3.3"
 MINI_SWE_AGENT = "mini-swe-agent==2.4.6"
 

@@ -13,19 +13,6 @@ from agent.errors import UsageError
 from benchmarks.batch.batch import read_identity
 from benchmarks.reports.report import Line, read_report
 
-__all__ = [
-    "UNITS",
-    "Comparison",
-    "Pair",
-    "Unit",
-    "compare",
-    "equal_limit",
-    "mcnemar",
-    "read_pairs",
-    "resolved",
-    "spent",
-]
-
 Unit = Literal["measurements", "nodes", "model_calls", "tokens", "seconds", "cost_usd"]
 """The unit of cost."""
 UNITS: tuple[Unit, ...] = get_args(Unit)

@@ -19,8 +19,6 @@ from benchmarks.batch.batch import Identity, read_identity
 from benchmarks.reports.comparison import Unit, resolved, spent
 from benchmarks.reports.report import Line, read_report, wilson
 
-__all__ = ["Curve", "Point", "as_csv", "pass_at_k", "read_curves"]
-
 
 @dataclass(frozen=True, slots=True)
 class Point:

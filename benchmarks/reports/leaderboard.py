@@ -23,8 +23,6 @@ from benchmarks.data.predictions import Prediction, read_predictions
 from benchmarks.grading.verdicts import Verdict, patch_digest, read_verdicts
 from benchmarks.reports.report import evidence_folder, verdicts_file
 
-__all__ = ["Submission", "export"]
-
 NAME = re.compile(r"\d{8}_[\w.-]+")
 LOGS = ("report.json", "test_output.txt", "patch.diff", "run_instance.log", "eval.sh")
 """The files that are copied from the official harness's folder of an instance."""
@@ -137,7 +135,6 @@ def _official(batch: Path, prediction: Prediction) -> Path | None:
 
 
 def _bundle(evidence: Path, patch: bytes) -> Path | None:
-    """The latest evidence of grading the patch."""
     bundles = sorted(evidence.glob("[0-9]*"), key=lambda path: int(path.name))
     return next((bundle for bundle in reversed(bundles) if _bytes(bundle / "patch.diff") == patch), None)
 

@@ -11,8 +11,6 @@ from agent.errors import UsageError
 from benchmarks.reports.comparison import Unit
 from benchmarks.reports.curves import Curve
 
-__all__ = ["as_html", "as_picture"]
-
 _UNITS: dict[Unit, str] = {
     "measurements": "test runs an instance",
     "model_calls": "model requests an instance",

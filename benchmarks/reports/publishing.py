@@ -24,8 +24,6 @@ from benchmarks.batch.batch import Attempt, Identity, read_identity
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 from benchmarks.reports.report import read_graded, report
 
-__all__ = ["publish"]
-
 SPLIT = "train"
 """The Hub's name for the split of rows that are not divided."""
 _TEXTS = {

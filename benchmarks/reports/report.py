@@ -15,8 +15,6 @@ from agent.counting import counted
 from benchmarks.batch.batch import Attempt, read_attempts, read_identity
 from benchmarks.grading.verdicts import Verdict, Verdicts, patch_digest, read_verdicts
 
-__all__ = ["Line", "as_json", "as_table", "read_graded", "read_report", "report", "total", "wilson"]
-
 Z_95 = 1.959963984540054
 
 

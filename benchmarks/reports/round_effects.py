@@ -17,8 +17,6 @@ from agent.solver.refine.worth import Changes
 from benchmarks.batch.batch import Attempt
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 
-__all__ = ["Refinement", "RoundCost", "as_text", "refinement"]
-
 NOTHING = ("", patch_digest(b""))
 """Digests for no patch and for an empty one."""
 

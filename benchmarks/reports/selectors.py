@@ -18,8 +18,6 @@ from benchmarks.batch.batch import Attempt, read_attempts, read_identity
 from benchmarks.data.predictions import Prediction
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 
-__all__ = ["Choice", "Standing", "candidates", "read_choices", "standings", "summary"]
-
 TOURNAMENT, ORACLE = "tournament", "oracle"
 
 

@@ -23,8 +23,6 @@ from benchmarks.reports.comparison import UNITS
 from benchmarks.reports.curves import read_curves
 from benchmarks.reports.report import Line, read_report, total
 
-__all__ = ["Site"]
-
 DEPTH = 2
 """How far below the folder a run may be: the folder may hold batches, and a batch holds runs."""
 BATCH_FILES = ("batch.json", "results.jsonl", "preds.verdicts.jsonl")

@@ -14,8 +14,6 @@ from urllib.parse import unquote, urlsplit
 from agent.errors import RamifyError
 from benchmarks.reports.site import Site
 
-__all__ = ["HOST", "make_server"]
-
 HOST = "127.0.0.1"
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,6 @@ from benchmarks.batch.batch import Attempt
 from benchmarks.data.clones import GitRefused, paths_of
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 
-__all__ = ["as_text", "steering"]
-
 _NAMED = re.compile(rb'^(?:\+\+\+|---|rename to|copy to) "?(?:[ab]/)?([^\t\r\n"]+)', re.MULTILINE)
 
 

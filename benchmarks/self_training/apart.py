@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from agent.errors import UsageError
 from benchmarks.data.instances import Instance
 
-__all__ = ["common_repositories", "require_apart"]
-
 
 def require_apart(tasks: Sequence[Instance], held_out: Sequence[Instance], learned: Iterable[str]) -> None:
     """Check that no bug is on both sides. `learned` are the ids of the bugs that earlier rounds learned from.

@@ -15,8 +15,6 @@ from agent.learning.export.dataset import runs_in
 from agent.run.run import Run
 from benchmarks.self_training.playing import Conditions
 
-__all__ = ["planned"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Search:

@@ -14,8 +14,6 @@ from agent.policy.edit.counts import trials
 from agent.run.credit import success_rate
 from agent.run.run import Run
 
-__all__ = ["fitting", "rates", "rollout_rates"]
-
 
 def rates(runs: Iterable[Path]) -> dict[str, float]:
     """The rates by the name of the run's folder, which in a batch is the task's id. Runs that tried nothing are left

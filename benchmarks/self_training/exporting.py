@@ -14,8 +14,6 @@ from agent.learning.export.duplicates import Duplicates
 from agent.learning.export.hygiene import Hygiene
 from agent.learning.export.registry import make
 
-__all__ = ["export"]
-
 
 def export(
     runs: Sequence[Path], form: str, out: Path, near: float | None = 0.9, easy_first: bool = False

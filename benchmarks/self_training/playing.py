@@ -13,8 +13,6 @@ from agent.errors import RamifyError
 from agent.files import write_atomically
 from agent.learning.managed_process import gone_after, leaving_by_signals
 
-__all__ = ["Conditions", "PlayFailed", "SomeFailed", "flags_of", "play"]
-
 SOME_FAILED = 1
 """The exit code of `ramify bench run` if some instances did not end."""
 

@@ -14,8 +14,6 @@ from typing import Any, Literal, get_args
 from agent.errors import UsageError
 from benchmarks.data.jsonl_ledger import Ledger, read_rows
 
-__all__ = ["FIRST", "Policy", "Registry"]
-
 Kind = Literal["mutate", "uniform", "counts", "model", "chat"]
 
 

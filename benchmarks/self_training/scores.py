@@ -20,21 +20,6 @@ from agent.counting import counted
 from agent.errors import UsageError
 from benchmarks.batch.batch import read_attempts
 
-__all__ = [
-    "FEWEST",
-    "MOST_FAILED",
-    "Better",
-    "MoreSolved",
-    "Played",
-    "common",
-    "compare",
-    "compare_solved",
-    "needed",
-    "read",
-    "solved_share",
-    "table",
-]
-
 log = logging.getLogger(__name__)
 DRAWS = 2000
 MOST_FAILED = 0.05

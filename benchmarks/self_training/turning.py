@@ -29,8 +29,6 @@ from benchmarks.self_training.exporting import export
 from benchmarks.self_training.playing import Conditions, SomeFailed, flags_of, play
 from benchmarks.self_training.policies import FIRST, Policy, Registry
 
-__all__ = ["ROWS", "Learning", "Round", "turn"]
-
 ROWS: Mapping[Method, str] = {"sft": "sft-masked", "dpo": "preference", "kto": "kto", "grpo": "grpo-tree"}
 """The rows that a chat policy is trained on, by the method."""
 _LOOKS = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
@@ -80,7 +78,7 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
     registry = Registry(folder, Policy("v0", "chat", str(request.policy.absolute())) if request.policy else FIRST)
     try:
         tasks, held_out = (_bugs(source, folder) for source in (request.tasks, request.held_out))
-        require_apart(tasks, held_out, _learned_from(folder))
+        require_apart(tasks, held_out, [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")])
         now, name = registry.present, registry.next_name
         place = folder / name
         names, chosen = (
@@ -148,11 +146,6 @@ def _require_package(python: str, package: str, flag: str) -> None:
 
 def _bugs(source: Path, folder: Path) -> list[Instance]:
     return list(open_source(str(source), folder / ".look", reveal=True).instances())
-
-
-def _learned_from(folder: Path) -> list[str]:
-    """The ids of all bugs that were learned from."""
-    return [path.parent.name for path in folder.glob("v*/tasks/*/journal.jsonl")]
 
 
 def _judged(request: Round, new: Policy, better: scores.Better | scores.MoreSolved, shared: list[str]) -> Policy:

@@ -21,7 +21,6 @@ from sandboxes.commit.manifest import Entry, Manifest, hash_of
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Contents", "Facts", "Files", "directories", "from_root"]
 
 _MOST_LINKS = 40
 _GO_TYPES = {1 << 31: "d", 1 << 27: "l", 1 << 26: "o", 1 << 25: "o", 1 << 24: "o", 1 << 21: "o", 1 << 19: "o"}
@@ -291,10 +290,7 @@ def from_root(archive: IO[bytes], folder: str) -> Iterator[IO[bytes]]:
     The engine refuses links that lead above the directory in which it unpacks them.
     """
     top = folder.strip("/")
-    with (
-        tempfile.TemporaryFile() as file,
-        tarfile.open(fileobj=archive, mode="r|", encoding="utf-8") as members,
-    ):
+    with tempfile.TemporaryFile() as file, tarfile.open(fileobj=archive, mode="r|", encoding="utf-8") as members:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
             for member in members:
                 _rename(member, f"{top}/{member.name}", f"{top}/{member.linkname}" if member.islnk() else None)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-__all__ = ["build_base_state"]
 
 _LENT = "/.ramify-lent"
 _SET_UP = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")

@@ -27,7 +27,6 @@ from sandboxes import ExecResult, Limits, SandboxLost, SandboxUnavailable
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["FIRST_PROCESS", "Command", "run"]
 
 _END = secrets.token_hex(8)
 FIRST_PROCESS = (

@@ -22,7 +22,6 @@ from sandboxes.forking.arguments import require_command, require_text
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Box", "leased", "make", "remove", "upwards"]
 
 _REMOVE_TIMEOUT_S = 120.0
 _MOUNTED = ("/dev", "/proc", "/sys", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/.dockerenv")

@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO
 
-__all__ = ["Entry", "Manifest", "apply", "delta", "differing", "digest", "hash_of", "nested_in", "put_back"]
-
 Entry = tuple[str, int, str]
 """[kind, mode, content hash or link target]; kind is f, l, d or o(ther)."""
 

@@ -20,7 +20,6 @@ from sandboxes.docker.client import labels, removed
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["MAX_LAYERS", "State", "States", "flatten"]
 
 MAX_LAYERS = 100
 """A state with more layers is flattened into one. The engine's overlay2 refuses more than 125."""

@@ -10,8 +10,6 @@ import pytest
 
 from sandboxes import ExecResult, Limits, Provider, Sandbox, Snapshot, Workspace
 
-__all__ = ["LIMITS", "SECRET", "Given", "fingerprint", "fingerprint_of", "python", "running", "said", "sh"]
-
 LIMITS = Limits(memory_bytes=256 << 20, pids=64, output_bytes=100_000, disk_bytes=16 << 20)
 """What the provider under test has to be made with."""
 

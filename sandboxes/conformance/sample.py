@@ -6,8 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-__all__ = ["git", "sample"]
-
 
 def sample(root: Path) -> Path:
     """A checkout with one of everything that is hard to copy, compare or patch."""

@@ -19,21 +19,7 @@ from sandboxes.cleanup import Leftover, state_dir
 
 if TYPE_CHECKING:
     from docker import DockerClient
-    from docker.models.volumes import Volume
 
-__all__ = [
-    "ENVIRONMENTS_VOLUME",
-    "OUR_IMAGES",
-    "addresses",
-    "connect",
-    "has_image",
-    "is_podman",
-    "labels",
-    "leftovers",
-    "removed",
-    "sweep",
-    "translated",
-]
 
 ENVIRONMENTS_VOLUME = "ramify-environments"
 """Environments and set-ups that runs share. Its entries expire one by one (`sandboxes.forking.environment_cache`)."""
@@ -191,7 +177,7 @@ def leftovers(
     sizes = {volume["Name"]: volume["UsageData"]["Size"] for volume in used["Volumes"] or ()}
     unshared = {image["Id"]: image["Size"] - max(0, image["SharedSize"]) for image in used["Images"] or ()}
     for volume in client.volumes.list(filters={"label": "ramify=1"}):
-        marks = _labels_of(volume)
+        marks = volume.attrs.get("Labels") or {}
         if volume.name != ENVIRONMENTS_VOLUME and (all_users or _is_own(marks)) and _may_go(marks, wanted, oldest):
             size = max(0, sizes.get(volume.name, 0))
             yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove), _store_of(marks))
@@ -238,10 +224,6 @@ def _store_of(marks: Mapping[str, str]) -> Path | None:
 def _created(marks: Mapping[str, str]) -> float:
     stamp = marks.get("ramify.created", "")
     return float(stamp) if stamp.isdigit() else 0.0
-
-
-def _labels_of(volume: Volume) -> dict[str, str]:
-    return volume.attrs.get("Labels") or {}
 
 
 def removed(remove: Callable[[], object]) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["Attached", "attach"]
 
 _STDERR = 2
 _STDERR_BYTES = 4000

@@ -13,7 +13,6 @@ from sandboxes.docker.images import base_volume_name, plain_name
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["here", "remove_with_derived"]
 
 _STATES = "ramify-state:"
 

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from docker.models.images import Image
     from docker.types import Mount
 
-__all__ = [
-    "BASE_IMAGE",
-    "base_volume",
-    "base_volume_name",
-    "environment_of",
-    "find",
-    "has_directory",
-    "outward",
-    "plain_name",
-    "root_of",
-    "short_id",
-    "workdir_of",
-]
 
 BASE_IMAGE = "ramify-base:latest"
 """The image that guests run in, and the default image for states. scripts/base-image builds it; it is never pulled, so

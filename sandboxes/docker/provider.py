@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-__all__ = ["DockerLauncher", "DockerProvider", "probe", "proven"]
 
 _BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
 _GUEST_BYTES = 192 << 20

@@ -23,7 +23,6 @@ from sandboxes.docker.client import has_image
 if TYPE_CHECKING:
     from docker import DockerClient
 
-__all__ = ["AT_ONCE", "PATIENCE_S", "SILENCE_S", "pull", "until"]
 
 log = logging.getLogger(__name__)
 
@@ -139,10 +138,7 @@ def _waited_for(work: Callable[[], str]) -> str:
 
 
 def pull(
-    client: DockerClient,
-    name: str,
-    pause: Callable[[float], None] = _pause,
-    silence_s: float = SILENCE_S,
+    client: DockerClient, name: str, pause: Callable[[float], None] = _pause, silence_s: float = SILENCE_S
 ) -> None:
     """Have the engine pull an image, unless another thread has pulled it meanwhile.
 

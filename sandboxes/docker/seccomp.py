@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from importlib import resources
 
-__all__ = ["of_commands", "of_guests"]
-
 _ENOSYS = 38
 _NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 """Flags of clone: mount, cgroup, uts, ipc, user, pid, net."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from sandboxes import SandboxError
 
-__all__ = ["require_command", "require_text"]
-
 _SHOWN = 200
 
 

@@ -21,8 +21,6 @@ from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.forking.workspace_files import Repository, pack, repository
 from sandboxes.forking.workspace_setup import SETUP_TIMEOUT_S, give, listed, run_all, settled_in
 
-__all__ = ["ENV", "HOSTS", "SHARED", "BaseStateBuilder", "content_key", "setup_limits", "variables"]
-
 SHARED = "environments"
 """The area of a guest's store that all runs on this machine share."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from sandboxes import StoreFull
 
-__all__ = ["FINISH_BYTES", "RESERVE_BYTES", "free_bytes", "require", "weigh"]
-
 RESERVE_BYTES = 256 << 20
 """Below this much free space no new states are made. It is enough to verify a patch and to record the result."""
 FINISH_BYTES = 96 << 20

@@ -14,8 +14,6 @@ from sandboxes.cleanup import Leftover
 from sandboxes.forking.guest_client import Guest
 from sandboxes.forking.launcher import Launcher
 
-__all__ = ["CACHE_BYTES", "Entry", "expire", "leftovers", "surplus", "tidy"]
-
 CACHE_BYTES = 20 << 30
 """The size of all entries above which the least recently used are removed."""
 _GRACE_S = 3600.0

@@ -14,8 +14,6 @@ from importlib.abc import InspectLoader
 from importlib.util import MAGIC_NUMBER, find_spec, source_hash
 from typing import cast
 
-__all__ = ["LOADER", "STARTED", "package", "program"]
-
 STARTED = b"+"
 """The loader's first output, once Python runs."""
 

@@ -20,8 +20,6 @@ from sandboxes import (
 from sandboxes.forking.guest_bundle import program
 from sandboxes.forking.launcher import Channel
 
-__all__ = ["Guest", "Upload"]
-
 Header = dict[str, Any]
 _ERRORS: dict[str, type[SandboxError]] = {
     "unavailable": SandboxUnavailable,

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Borrowed", "borrow"]
-
 _PREFIXES = ("PIP_", "UV_", "NPM_CONFIG_", "npm_config_")
 _NAMES = frozenset(
     [

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from sandboxes import Sandbox, SandboxUnavailable
 
-__all__ = ["OWN", "ROOT", "Account", "account", "activated"]
-
 _ACTIVATION_TIMEOUT_S = 120.0
 _OF_THE_SHELL = frozenset(["_", "SHLVL", "PWD", "OLDPWD", "BASHOPTS", "SHELLOPTS", "PS1"])
 

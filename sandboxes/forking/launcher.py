@@ -9,8 +9,6 @@ from typing import Protocol
 
 from sandboxes import Workspace
 
-__all__ = ["Channel", "Launcher", "Layout"]
-
 
 class Channel(Protocol):
     """The stdin and stdout of one running guest. Used by one thread at a time."""

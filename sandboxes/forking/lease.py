@@ -12,8 +12,6 @@ from sandboxes import ExecResult, Forked, Limits, SandboxLost, Snapshot, StateDa
 from sandboxes.forking.arguments import require_command, require_text
 from sandboxes.forking.guest_client import Guest
 
-__all__ = ["LeasedSandbox", "Tally", "place", "snapshot_of", "state"]
-
 
 class Tally:
     """Counts forks. Thread-safe."""

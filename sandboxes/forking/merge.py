@@ -11,8 +11,6 @@ from sandboxes.forking.workspace_files import names
 from sandboxes.git.command import Git
 from sandboxes.git.diff import Difference, Side, shown, tree
 
-__all__ = ["merge"]
-
 _NOBODY = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")

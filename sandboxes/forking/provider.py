@@ -35,8 +35,6 @@ from sandboxes.forking.merge import merge
 from sandboxes.forking.workspace_files import weight
 from sandboxes.git.diff import Difference, Side, fitting, ignored, patch
 
-__all__ = ["ForkingProvider", "kind_of", "owned", "relative"]
-
 _PROOF_TIMEOUT_S = 30.0
 
 _WEIGH_EVERY_S = 30.0

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sandboxes import ExecResult, Sandbox
 
-__all__ = ["run_script"]
 
 _LONGEST = 100_000
 """The most bytes of a script that is passed as an argument."""

@@ -18,8 +18,6 @@ from sandboxes.git.foreign import locate, opened
 from sandboxes.git.git_dir import detached
 from sandboxes.guest.taken import MAX_NESTING
 
-__all__ = ["Repository", "pack", "repository", "weight"]
-
 _RUN = {"journal.jsonl", "blobs"}
 """A directory with both is a run of Ramify, with states and copies of the checkout."""
 _SHOWN = 60

@@ -12,8 +12,6 @@ from sandboxes.forking.image_user import OWN
 from sandboxes.forking.shell import run_script
 from sandboxes.forking.workspace_files import Repository, names
 
-__all__ = ["SETUP_TIMEOUT_S", "give", "listed", "run_all", "settled_in"]
-
 SETUP_TIMEOUT_S = 3600.0
 _LISTING_TIMEOUT_S = 120.0
 _TAIL_BYTES = 4000

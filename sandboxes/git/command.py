@@ -16,8 +16,6 @@ from typing import Literal
 
 from sandboxes import GitFailed, GitTooSlow
 
-__all__ = ["Git", "users_excludes", "version"]
-
 TIMEOUT_S = 120.0
 _NOWHERE = "/nonexistent"
 _ENVIRONMENT = {

@@ -15,19 +15,6 @@ from pathlib import Path
 from sandboxes import GitFailed, GitTooSlow, SandboxError
 from sandboxes.git.command import Git
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "Difference",
-    "Side",
-    "applied",
-    "fitting",
-    "ignored",
-    "outdated",
-    "patch",
-    "shown",
-    "tree",
-]
-
 MAX_FILE_BYTES = 64 << 20
 MAX_BYTES = 256 << 20
 """The most bytes of all old and new contents of a patch together."""
@@ -243,7 +230,6 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
 
 
 def _with_work_tree(directory: Path) -> tuple[Git, Path]:
-    """A repository in an empty directory, and its work tree."""
     work_tree = directory / "tree"
     work_tree.mkdir()
     return Git(directory / "git", work_tree), work_tree

@@ -20,8 +20,6 @@ from pathlib import Path
 from sandboxes import GitTooSlow, SandboxError
 from sandboxes.git.command import Git, users_excludes
 
-__all__ = ["Location", "View", "locate", "opened"]
-
 _SMALL_BYTES = 16 << 20
 """The most bytes read of a small file in a git directory."""
 STATUS_S = 30.0

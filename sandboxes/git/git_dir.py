@@ -15,8 +15,6 @@ from pathlib import Path
 from sandboxes import SandboxError
 from sandboxes.git.foreign import Location, locate, opened
 
-__all__ = ["detached"]
-
 _OF_WORK_TREE = ("HEAD", "index", "info/sparse-checkout")
 _IN_COMMON = ("objects", "refs", "packed-refs", "reftable", "shallow", "info/exclude", "info/attributes")
 _HERE = b"\n[core]\n\tbare = false\n\tworktree = ..\n"

@@ -10,14 +10,7 @@ import socket
 from contextlib import suppress
 from typing import List, NoReturn, Optional, Sequence, Tuple
 
-from .confine import (
-    be_closed,
-    close_abstract_sockets,
-    close_proc,
-    filter_program,
-    give_up_privileges,
-    mount_proc,
-)
+from .confine import be_closed, close_abstract_sockets, close_proc, filter_program, give_up_privileges, mount_proc
 from .door import set_limits
 from .files import find_program
 from .frames import OVER, Json, write_all

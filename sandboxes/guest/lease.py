@@ -46,13 +46,7 @@ class Lease:
     """One fork of a state: a process that lives in the fork's file system and serves requests about it."""
 
     def __init__(
-        self,
-        store: Store,
-        state: Json,
-        request: Json,
-        place: str,
-        config: Json,
-        template: Optional[Template] = None,
+        self, store: Store, state: Json, request: Json, place: str, config: Json, template: Optional[Template] = None
     ) -> None:
         self.store, self.state, self.request, self.place, self.config = store, state, request, place, config
         self.template = template

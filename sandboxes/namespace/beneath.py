@@ -11,8 +11,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["changed", "note", "stamp"]
-
 _NOTE = "beneath.json"
 
 

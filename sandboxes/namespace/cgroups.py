@@ -20,8 +20,6 @@ from pathlib import Path
 from sandboxes import Limits, SandboxUnavailable
 from sandboxes.cleanup import Leftover
 
-__all__ = ["Group", "leftovers", "limited", "make"]
-
 _ROOT = Path("/sys/fs/cgroup")
 _OWN_MEMORY_BYTES = 64 << 20
 """What the guest itself needs, on top of its command."""
@@ -151,7 +149,6 @@ def _parents() -> tuple[Path, ...]:
 
 
 def _limits(parent: Path, kind: str) -> bool:
-    """Whether groups in `parent` can limit this kind."""
     control = parent / "cgroup.subtree_control"
     return kind in control.read_text().split() if control.exists() else parent.name == kind
 

@@ -26,8 +26,6 @@ from sandboxes.forking.launcher import Layout
 from sandboxes.forking.provider import ForkingProvider
 from sandboxes.namespace import beneath, cgroups, pythons, rootfs
 
-__all__ = ["NamespaceProvider", "probe", "proven", "shared_leftovers"]
-
 log = logging.getLogger(__name__)
 
 _OLDEST_KERNEL = (5, 11)
@@ -148,14 +146,7 @@ class NamespaceLauncher:
             mounts=tuple(mounts),
             workdir=workdir,
             env={"PATH": ":".join([*pythons.search_path(found, path, workdir)]), "HOME": "/root"},
-            key=" ".join(
-                [
-                    platform.platform(),
-                    sys.version,
-                    *map(beneath.stamp, lowers),
-                    *map(str, links),
-                ]
-            ),
+            key=" ".join([platform.platform(), sys.version, *map(beneath.stamp, lowers), *map(str, links)]),
             leave_out=(self._store,),
         )
 

@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-__all__ = ["folders", "links", "pythons", "search_path"]
-
 _OWN = ("bin", "include", "lib", "lib64")
 """The folders of a Python in a prefix that it shares."""
 _WHOLE = (*_OWN, "share", "ssl", "openssl")

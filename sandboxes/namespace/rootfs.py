@@ -11,8 +11,6 @@ from pathlib import Path
 
 from sandboxes.forking.base_state import HOSTS
 
-__all__ = ["PROGRAMS", "make", "system_directories"]
-
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 PROGRAMS = ("/usr", *(f"/{name}" for name in _LINKED))
 """Directories with the machine's programs, or links into another of them. Some may not exist."""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tests.projects import commit, git
 
-__all__ = ["ALL_AT_ONCE", "HOSTILE", "PATCH", "Hostile", "clean_by_info", "hook", "seen", "template"]
-
 PATCH = "fix.diff"
 """Lies beside the repository."""
 HOOKS = (

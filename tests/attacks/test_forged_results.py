@@ -9,17 +9,7 @@ from dataclasses import replace
 import pytest
 
 from sandboxes.namespace.provider import NamespaceProvider
-from tests.attacks.cheats import (
-    BLUNT,
-    CALC,
-    FIXED,
-    LEFT_OUT,
-    PROJECT,
-    TESTS,
-    TRICKS,
-    UNITTEST_TRICKS,
-    UNITTESTS,
-)
+from tests.attacks.cheats import BLUNT, CALC, FIXED, LEFT_OUT, PROJECT, TESTS, TRICKS, UNITTEST_TRICKS, UNITTESTS
 from tests.attacks.honest import BENIGN, RESULTS, SHAPES
 from tests.measuring import CONFTEST, PYTEST, Lab
 from tests.tiers import slow_but

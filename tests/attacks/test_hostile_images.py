@@ -9,10 +9,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from sandboxes import Provider, Workspace
+from sandboxes import Provider, Template, Workspace
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
-from sandboxes.conformance.templates import RUN_THE_ORDER, Template, perform
+from sandboxes.conformance.templates import RUN_THE_ORDER, perform
 from sandboxes.docker.images import BASE_IMAGE
 from sandboxes.docker.provider import proven
 from tests.images import remove_image

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-__all__ = ["FORMS", "VERSIONS", "written"]
-
 _NOISE = ("", "   ", "done", "  indented words", "warn: slow (3ms)", "    at Context.it (a.js:1:2)", "1.5 seconds")
 _MOCHA = ("  suite {n}", "    deeper {n}", "      ✔ test {n}", "      ✔ test {n} (12ms)", "      {n}) test {n}")
 _ERRORS = ("  {n}) suite {n}", "       name {n}:", "     AssertionError: no {n}", "     TypeError: {n}", "Error: {n}")

@@ -25,7 +25,7 @@ from agent.models.openai import OpenAIModel
 from agent.models.pace import pace_of
 from agent.models.warming import prompt_of
 from agent.run.run import Run
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from tests.clients import comes_true
 from tests.projects import commit, task
 from tests.vllm.conftest import CONTEXT, NAME, Served

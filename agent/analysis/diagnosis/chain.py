@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from agent.analysis.diagnosis.steps import Piece, TraceStep
 
-__all__ = ["dependents"]
-
 LEAST_CHARACTERS = 3
 """Shorter lines, such as brackets, occur everywhere and show nothing."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-__all__ = ["Command", "read_command"]
-
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:^[ \t]*\2[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _SUBSTITUTION = re.compile(
     r"(?:^|;)\s*(?:\d+(?:,\d+)?\s*)?s(?P<mark>[^\w\s\\])(?:\\.|(?!(?P=mark)).)*(?P=mark)"

@@ -21,8 +21,6 @@ from agent.run.action_log import ActionRecord, action_records, task_of
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-__all__ = ["Divergence", "Moment", "Parting", "compare", "moments", "moments_of"]
-
 Aspect = Literal["plan", "action", "result", "state"]
 MISSING = "(nothing)"
 BEFORE = 20

@@ -26,8 +26,6 @@ from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 from agent.solver.summaries.wording import listed, named
 
-__all__ = ["Onset", "find_onset"]
-
 
 @dataclass(frozen=True, slots=True)
 class Onset:

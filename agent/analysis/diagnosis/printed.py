@@ -18,8 +18,6 @@ from agent.analysis.diagnosis.onset import Onset
 from agent.analysis.diagnosis.steps import TraceStep
 from agent.run.action_log import ActionRecord
 
-__all__ = ["find_printed_onset"]
-
 _PYTEST = re.compile(r"\b(\d+) (failed|errors?)\b")
 _UNITTEST = re.compile(r"\b(?:failures|errors)=(\d+)")
 _ENDED = re.compile(r"^=*\s*\d+ (?:passed|failed|errors?)\b.* in [\d.]+s|^Ran \d+ tests? in ", re.MULTILINE)

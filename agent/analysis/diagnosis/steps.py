@@ -13,8 +13,6 @@ from agent.analysis.diagnosis.commands import Command, read_command
 from agent.run.action_log import ActionRecord
 from agent.run.tree.node import NodeId
 
-__all__ = ["Piece", "Stage", "TraceStep", "stages", "trace"]
-
 StageName = Literal["locate", "reproduce", "edit", "test", "submit"]
 TRIALS = ("test_*", "*_test.*", "conftest.py", "*repro*", "*debug*", "tests/*", "test/*", "*/tests/*", "/tmp/*")  # noqa: S108
 """Files that are written to try something, not to fix the issue."""

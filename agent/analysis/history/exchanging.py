@@ -28,8 +28,6 @@ from sandboxes import Provider, SandboxError
 from sandboxes.git.command import Git
 from sandboxes.git.foreign import View, locate, opened
 
-__all__ = ["RUNS", "GitExchange"]
-
 log = logging.getLogger(__name__)
 
 RUNS = "refs/ramify/runs"

@@ -13,13 +13,11 @@ from agent.analysis.history.trees import StateGone, Trees
 from agent.analysis.report.summary import tally
 from agent.errors import JournalError
 from agent.run.run import Run
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.node import Node, NodeId
 from agent.untrusted import one_line
 from sandboxes import Provider, SandboxError
 from sandboxes.git.command import Git
 from sandboxes.git.foreign import locate, opened
-
-__all__ = ["HISTORY", "NODES", "History", "base_commit", "began", "keep", "sign"]
 
 log = logging.getLogger(__name__)
 
@@ -156,11 +154,7 @@ def sign(git: Git, tree: str, parents: list[str], message: str, time: int) -> st
     author = {
         f"GIT_{role}_{what}": value
         for role in ("AUTHOR", "COMMITTER")
-        for what, value in (
-            ("NAME", "ramify"),
-            ("EMAIL", "ramify@localhost"),
-            ("DATE", f"@{time} +0000"),
-        )
+        for what, value in (("NAME", "ramify"), ("EMAIL", "ramify@localhost"), ("DATE", f"@{time} +0000"))
     }
     options = [argument for parent in parents for argument in ("-p", parent)]
     text = message.encode("utf-8", "replace").replace(b"\0", b"")

@@ -9,12 +9,10 @@ from agent.analysis.history.lineage import History, base_commit, began, sign
 from agent.errors import RamifyError, UsageError
 from agent.run.commands import require_node
 from agent.run.run import Run
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.untrusted import one_line
 from sandboxes import GitFailed
 from sandboxes.git.foreign import View, locate, opened
-
-__all__ = ["promote", "uncommitted"]
 
 
 def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path, subject: str = "") -> str:

@@ -10,12 +10,10 @@ from pathlib import Path
 
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from sandboxes import Provider, SandboxError, Snapshot, SnapshotMissing
 from sandboxes.forking.workspace_files import names
 from sandboxes.git.command import Git
-
-__all__ = ["StateGone", "Trees"]
 
 _EMPTY = "rm -rf -- ./* ./.[!.]* ./..?*"
 _TIMEOUT_S = 600.0

@@ -16,8 +16,6 @@ from agent.measure.ids import file_of
 from agent.measure.messages import INSTALL, missing_package
 from agent.task import load_task
 
-__all__ = ["goal_line", "goals_of", "missing_modules"]
-
 NAMED = 3
 """How many tests or modules a line names."""
 _MISSING = re.compile(r"No module named '(\w+)")

@@ -11,8 +11,6 @@ from agent.run.run import Run
 from agent.solver.tournament.note import notes
 from agent.untrusted import visible
 
-__all__ = ["brackets", "draw"]
-
 _BASELINES = {
     "random": "at random",
     "first": "first finished",

@@ -12,9 +12,6 @@ from agent.analysis.diagnosis.onset import Onset
 from agent.analysis.diagnosis.steps import TraceStep
 from agent.untrusted import visible
 
-__all__ = ["parted", "told"]
-
-
 _ASPECTS = {"plan": "stated plan", "action": "action", "result": "result of the action", "state": "state"}
 
 

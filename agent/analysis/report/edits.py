@@ -8,8 +8,6 @@ from difflib import unified_diff
 from agent.actions import Action, Edit, Write
 from agent.run.tree.node import Step
 
-__all__ = ["as_diff"]
-
 
 def as_diff(steps: Sequence[Step]) -> str:
     """The successful edits, in order, each with a header that names its file."""

@@ -12,9 +12,7 @@ from agent.run.run import Run
 if TYPE_CHECKING:
     import networkx as nx
 
-    from agent.run.tree.tree import NodeId
-
-__all__ = ["graph_of", "write_graph"]
+    from agent.run.tree.node import NodeId
 
 
 def graph_of(run: Run) -> nx.DiGraph[NodeId]:

@@ -23,8 +23,6 @@ from agent.run.events import Added, Asked, Ended, Event, Failed, Merged, Round, 
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import escaped, one_line
 
-__all__ = ["View", "next_step"]
-
 STEPS = 6
 """How many states of the best path are shown, besides the root."""
 EDITS = 8

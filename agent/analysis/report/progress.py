@@ -21,11 +21,9 @@ from agent.models.prices import REMEDY
 from agent.run.events import Added, Asked, Event, Round, Started, Steered
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import Task, load_task
 from agent.untrusted import escaped
-
-__all__ = ["Progress"]
 
 QUIET_S = 30.0
 """Without a live view, a status line is printed after this many seconds of silence."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from agent.analysis.report.summary import cost
 from agent.counting import counted
 from agent.run.run import Run
-from agent.run.tree.node import ROOT
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import ROOT, NodeId
 from agent.solver.refine import worth
 from agent.solver.refine.gates import gate_key
-
-__all__ = ["round_lines"]
 
 
 def round_lines(run: Run) -> list[str]:

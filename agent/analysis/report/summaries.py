@@ -10,8 +10,6 @@ from agent.run.run import Run
 from agent.solver.summaries import JOURNAL, summarise
 from agent.untrusted import visible
 
-__all__ = ["block", "draw"]
-
 _FIELDS = {
     "hypothesis": "hypothesis",
     "read": "files_read",

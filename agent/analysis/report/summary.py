@@ -14,9 +14,8 @@ from sandboxes import Forked
 
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
-    from agent.solver.solve import Result
+    from agent.solver.result import Result
 
-__all__ = ["answer_lines", "as_json", "as_text", "cost", "forks", "tally"]
 
 _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",

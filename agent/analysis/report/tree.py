@@ -12,10 +12,9 @@ from agent.analysis.report.summary import cost, tally
 from agent.budget import Stop
 from agent.counting import counted
 from agent.run.run import Run
-from agent.run.tree.tree import Node, NodeId, Tree
+from agent.run.tree.node import Node, NodeId
+from agent.run.tree.tree import Tree
 from agent.untrusted import escaped, one_line
-
-__all__ = ["draw", "facts"]
 
 
 def draw(tree: Tree, goals: Sequence[str] = ()) -> Drawing:

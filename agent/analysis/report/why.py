@@ -16,10 +16,8 @@ from agent.run.commands import require_node
 from agent.run.events import Added, Event, Failed, Merged, Remeasured
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.untrusted import escaped_lines
-
-__all__ = ["Selection", "Why", "explain", "selections"]
 
 _ACTS = {"expand": "expanded", "fuse": "fused", "measure": "measured again"}
 _OUTCOMES = {

@@ -13,8 +13,6 @@ from agent.actions import Observation, Shell
 from agent.analysis.trajectories import Trajectory, typed
 from agent.run.action_log import ActionRecord, action_record
 
-__all__ = ["read"]
-
 _BLOCK = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _OLD_OUTPUT = re.compile(r"<returncode>(-?\d+)</returncode>\s*(.*)", re.DOTALL)
 

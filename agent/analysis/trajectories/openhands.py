@@ -15,8 +15,6 @@ from agent.actions import Action, Edit, Observation, Shell, Submit, View, Write
 from agent.analysis.trajectories import Trajectory, typed
 from agent.run.action_log import ActionRecord, action_record
 
-__all__ = ["is_stream", "read"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:

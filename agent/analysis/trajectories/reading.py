@@ -10,8 +10,6 @@ from agent.analysis.trajectories import Trajectory, mini, openhands, sweagent
 from agent.errors import UsageError
 from agent.parsing import loads
 
-__all__ = ["read_trajectory"]
-
 
 def read_trajectory(path: Path) -> Trajectory:
     """The trajectory in a file: mini-swe-agent's `*.traj.json`, SWE-agent's `*.traj`, or OpenHands' events.

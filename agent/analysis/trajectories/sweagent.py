@@ -15,8 +15,6 @@ from agent.analysis.trajectories import Trajectory, typed
 from agent.parsing import loads
 from agent.run.action_log import ActionRecord, action_record
 
-__all__ = ["read"]
-
 EDITOR = "str_replace_editor"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 OPTIONS = ("--file_text", "--old_str", "--new_str", "--insert_line", "--view_range")

@@ -14,8 +14,6 @@ import typer
 from agent.cli.ci.github import failed, write_outputs
 from agent.errors import exit_code_of
 
-__all__ = ["failures_told"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from agent.errors import ModelError, UsageError
 
-__all__ = ["ISSUE", "failed", "fetch_issue", "summary", "write_outputs"]
-
 ISSUE = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)")
 """A reference such as `owner/repository#number`."""
 API = "https://api.github.com"

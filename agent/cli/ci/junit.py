@@ -13,8 +13,6 @@ from agent.errors import UsageError
 from agent.measure.documents import root as root_of
 from agent.untrusted import terminal_text
 
-__all__ = ["Failure", "read_failures", "statement"]
-
 REPORT_BYTES = 50_000_000
 MESSAGE_BYTES = 3_000
 MESSAGES = 10

@@ -19,8 +19,6 @@ from sandboxes import GitFailed
 from sandboxes.git.command import Git
 from sandboxes.git.foreign import locate, opened
 
-__all__ = ["BIG_BYTES", "RULES", "Finding", "Rule", "check"]
-
 Rule = Literal["ci", "git", "lock", "tools", "symlink", "mode", "submodule", "big", "name", "hidden"]
 """A rule that the user can allow to be broken."""
 RULES: tuple[Rule, ...] = get_args(Rule)

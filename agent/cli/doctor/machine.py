@@ -17,8 +17,6 @@ from sandboxes.docker import provider as docker
 from sandboxes.namespace import cgroups
 from sandboxes.namespace import provider as namespace
 
-__all__ = ["SETTINGS", "Machine", "look"]
-
 SETTINGS = {
     "user.max_user_namespaces": ("0", "15000"),
     "kernel.unprivileged_userns_clone": ("0", "1"),

@@ -14,8 +14,6 @@ from typing import Any
 from agent.cli.doctor.report import Finding
 from agent.errors import ConfigError
 
-__all__ = ["examine_model"]
-
 TIMEOUT_S = 120
 LONG = "The quick brown fox jumps over the lazy dog. " * 60
 """A prompt that is long enough for blocks of a prefix cache."""

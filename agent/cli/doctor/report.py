@@ -15,8 +15,6 @@ from agent.run.paths import runs_dir
 from sandboxes.docker.images import BASE_IMAGE
 from sandboxes.git.command import version
 
-__all__ = ["Finding", "examine", "sandboxes_of"]
-
 _NO_UPPER = ("overlay", "nfs", "nfs4", "fuse", "fuse.sshfs", "vfat", "ecryptfs", "9p")
 """File systems that cannot be the upper layer of an overlay."""
 _SLOW = "commit, which is slow and not exact"

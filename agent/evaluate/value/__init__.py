@@ -12,7 +12,8 @@ from agent.run.tree.evaluation import Evaluation
 if TYPE_CHECKING:
     from agent.measure import SuiteReport
     from agent.models import Ask
-    from agent.run.tree.tree import Node, Tree
+    from agent.run.tree.node import Node
+    from agent.run.tree.tree import Tree
     from agent.task import Task
 
 __all__ = ["EvaluationInput", "Value"]

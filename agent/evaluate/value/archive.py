@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import fenced
 from agent.models.conversing import Unreadable, last_object
-from agent.run.tree.tree import Node, Tree
+from agent.run.tree.node import Node
+from agent.run.tree.tree import Tree
 from agent.untrusted import one_line
-
-__all__ = ["Archive", "archived"]
 
 NEW = "new"
 """What a judge calls the state that it is asked about, which has no number yet."""

@@ -12,8 +12,6 @@ from agent.evaluate.value.weighing import judged
 from agent.models import Model
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Blend"]
-
 
 @dataclass(frozen=True, slots=True)
 class Blend:

@@ -16,8 +16,6 @@ from agent.models.conversing import Abstained, Unreadable, last_object
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["CHECKLIST", "Checklist"]
-
 CHECKLIST = "checklist"
 """Key of the root's note with the questions, or with the reason why there are none."""
 ITEM_CHARS = 300
@@ -80,7 +78,6 @@ def _read_items(text: str, most: int) -> list[str]:
 
 
 def _read_answers(text: str, items: int) -> list[tuple[str, str]]:
-    """The answer to each item, and its reason."""
     entries = last_object(text, "answers")["answers"]
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise Unreadable("`answers` has to be a list of objects with `item`, `answer` and `reason`")

@@ -14,8 +14,6 @@ from agent.models.conversing import words
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Debate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Debate:

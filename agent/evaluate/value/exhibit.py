@@ -18,19 +18,6 @@ from agent.run.tree.node import Node
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
 
-__all__ = [
-    "ASSESSMENT_BYTES",
-    "assessment",
-    "case_messages",
-    "fenced",
-    "issue_messages",
-    "ranking_messages",
-    "shown_candidate",
-    "shown_issue",
-    "speech",
-    "unmeasured_messages",
-]
-
 ISSUE_BYTES = 30_000
 PATCH_BYTES = 40_000
 NOTES_BYTES = 6_000

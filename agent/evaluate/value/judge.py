@@ -17,8 +17,6 @@ from agent.prompts import render
 from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["Judge", "read_verdict", "require_retries"]
-
 
 @dataclass(frozen=True, slots=True)
 class Judge:

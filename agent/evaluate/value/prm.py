@@ -23,8 +23,6 @@ from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
 
-__all__ = ["ANSWERS", "Prm", "verifier_question"]
-
 ANSWERS = ("yes", "no")
 ASKED: Mapping[str, Any] = {"temperature": 0.0, "max_tokens": 1, "logprobs": True, "top_logprobs": 20}
 LENGTHS = (1.0, 0.5, 0.2)

@@ -10,8 +10,6 @@ from agent.evaluate.value.judge import Judge
 from agent.evaluate.value.prm import Prm
 from agent.evaluate.value.tests import PassingTests
 
-__all__ = ["VALUES"]
-
 VALUES: dict[str, type[Value]] = {
     "blend": Blend,
     "checklist": Checklist,

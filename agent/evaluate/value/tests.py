@@ -13,8 +13,6 @@ from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["BASE_VALUE", "BEST_UNSOLVED", "GETS_FURTHER", "PassingTests"]
-
 BASE_VALUE = 0.1
 """The value of a state without progress or harm."""
 BEST_UNSOLVED = 0.9

@@ -20,8 +20,6 @@ from agent.models import Model
 from agent.models.conversing import Abstained, Question, inquire
 from agent.run.tree.evaluation import Evaluation
 
-__all__ = ["ABSTAINED", "VERDICTS", "Critic", "Opinion", "Verdict", "hear", "judged", "lifted"]
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -116,7 +114,6 @@ def _mean(tests: Evaluation, worths: Mapping[str, float], weights: Mapping[str, 
 
 
 def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic]) -> dict[str, Opinion]:
-    """The opinions of the critics that have one."""
     opinions: dict[str, Opinion] = {}
     for name, critic in critics.items():
         try:

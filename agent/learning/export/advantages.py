@@ -15,8 +15,6 @@ from agent.run.credit import Worth
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
 
-__all__ = ["Advantages", "Peers", "advantages"]
-
 EPSILON = 1e-4
 """Added to the deviation before dividing by it, as in TRL's GRPO."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from agent.counting import counted
 from agent.learning.export.columns import LIST
 
-__all__ = ["card"]
-
 ANSWERS_OFF = ("sft", "sft-masked", "retro", "revision")
 """Formats in which some answers may have the loss off."""
 

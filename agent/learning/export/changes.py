@@ -10,8 +10,6 @@ from agent.actions import Edit, Write
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["added", "written"]
-
 
 def written(run: Run, nodes: Iterable[NodeId]) -> str:
     """The new text of all edits at these nodes, in the order of the nodes."""

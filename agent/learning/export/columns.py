@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["LIST", "learn"]
-
 LIST = "list of "
 """The prefix of list types."""
 

@@ -13,8 +13,6 @@ from agent.learning.export import Row
 from agent.learning.export.turns import bare
 from agent.run.message_store import digest_of
 
-__all__ = ["ANSWERED", "Tally", "tokenizer"]
-
 Count = Callable[[Any], int]
 ANSWERED = ("messages", "completion", "chosen", "rejected", "preferred_output", "non_preferred_output")
 """Columns with answers that are trained on."""

@@ -17,8 +17,6 @@ from agent.run.credit import goals_known
 from agent.run.run import Run
 from agent.untrusted import fence, issue_text
 
-__all__ = ["Critique"]
-
 
 @dataclass(frozen=True, slots=True)
 class Critique:

@@ -30,8 +30,6 @@ from agent.run.action_log import task_of
 from agent.run.credit import success_rate
 from agent.run.run import Run
 
-__all__ = ["Order", "export", "look", "runs_in"]
-
 log = logging.getLogger(__name__)
 
 

@@ -18,8 +18,6 @@ from agent.learning.export import Row
 from agent.learning.export.turns import bare
 from agent.run.message_store import digest_of
 
-__all__ = ["Duplicates", "likeness", "sketch", "words"]
-
 SKETCH = 128
 """Hashes kept of a text; the estimate is off by about 0.04."""
 WORDS = 3

@@ -21,8 +21,6 @@ from agent.run.message_store import digest_of
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["Edits", "Judged"]
-
 
 @dataclass(frozen=True, slots=True)
 class Edits:

@@ -25,8 +25,6 @@ from agent.run.action_log import task_of
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 
-__all__ = ["Exclusions", "patch_digest"]
-
 GRAM = 13
 """The length in words of an n-gram that only copies share."""
 OVERLAP = 0.5

@@ -20,8 +20,6 @@ from agent.run.tree.node import NodeId
 from agent.solver.summaries.account import in_words
 from agent.untrusted import fence, visible
 
-__all__ = ["NOTE", "FirstError", "ask_for"]
-
 NOTE = "first error"
 """The key of the note at the last state of a failed way."""
 TURNS_BYTES = 40_000

@@ -17,8 +17,6 @@ from agent.run.credit import Outcome, Worth, outcome, require_outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["GrpoTree"]
-
 
 @dataclass(frozen=True, slots=True)
 class GrpoTree:

@@ -20,8 +20,6 @@ from agent.run.tree.node import NodeId
 from agent.solver.contrast import suspects
 from agent.solver.warnings import manipulations
 
-__all__ = ["TAMPERED", "Hygiene", "flagged"]
-
 TAMPERED = "it comes from a rollout that tampers with the tests"
 SUSPECTED = "a model that compared the answers holds it for one that only satisfies the tests"
 

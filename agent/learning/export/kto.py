@@ -12,8 +12,6 @@ from agent.learning.export.turns import Turn, Turns, answer_key
 from agent.run.credit import outcome, worths
 from agent.run.run import Run
 
-__all__ = ["Kto"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kto:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from agent.task import Task
 
-__all__ = ["UNKNOWN", "licence_of"]
-
 UNKNOWN = "unknown"
 READ_BYTES = 4096
 _FILES = ("license", "licence", "copying", "unlicense")

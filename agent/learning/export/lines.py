@@ -19,8 +19,6 @@ from agent.run.credit import outcome, succeeded
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["LinePreference"]
-
 
 @dataclass(frozen=True, slots=True)
 class LinePreference:

@@ -18,8 +18,6 @@ from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import visible
 
-__all__ = ["Lookahead"]
-
 LABEL_CHARS = 120
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from agent.learning.export import Row
 from agent.models import Message
 
-__all__ = ["conversation", "pair"]
-
 _KNOWN = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 

@@ -12,8 +12,6 @@ from agent.errors import UsageError
 from agent.learning.export import Row
 from agent.learning.export.columns import LIST, learn
 
-__all__ = ["require", "tabulate"]
-
 BATCH = 256
 """How many rows are held in memory."""
 
@@ -62,12 +60,8 @@ def _column(values: list[Any], kind: Any) -> Any:
     import pyarrow as pa
 
     if kind == pa.json_():
-        return pa.array([_text(value) for value in values], pa.string()).cast(kind)
+        return pa.array([None if value is None else json.dumps(value) for value in values], pa.string()).cast(kind)
     if kind == pa.list_(pa.json_()):
         texts = [value if value is None else [json.dumps(item) for item in value] for value in values]
         return pa.array(texts, pa.list_(pa.string())).cast(kind)
     return pa.array(values, kind)
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)

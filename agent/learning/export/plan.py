@@ -18,8 +18,6 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId
 from agent.solver.refine.plan import read_plan
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -18,8 +18,6 @@ from agent.run.credit import means, outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 
-__all__ = ["Preference"]
-
 CRITICS = ("judge", "debate", "checklist", "expected")
 """Parts of an evaluation that come from a model."""
 

@@ -16,8 +16,6 @@ from agent.run.action_log import task_of
 from agent.run.credit import means
 from agent.run.run import Run
 
-__all__ = ["Answer", "Prefixes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -12,8 +12,6 @@ from agent.learning.export.weaving import whole
 from agent.run.credit import Outcome, outcome, require_outcome, worths
 from agent.run.run import Run
 
-__all__ = ["Prm"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prm:

@@ -18,8 +18,6 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId
 from agent.task import Task
 
-__all__ = ["journal_digest", "never_said", "of_answers", "origin", "provenance", "repository", "task_key"]
-
 
 def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[NodeId] = ()) -> dict[str, Any]:
     """The provenance of a row about a node, with the answers of these turns; `others` are further nodes in the row.

@@ -26,8 +26,6 @@ from agent.learning.export.traversal import Traversal
 from agent.learning.export.verifier import Verifier
 from agent.run.run import Run
 
-__all__ = ["FORMATS", "Format", "construct", "make", "options_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Format:

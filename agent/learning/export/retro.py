@@ -18,8 +18,6 @@ from agent.learning.export.weaving import weave
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-__all__ = ["Retro"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retro:

@@ -17,8 +17,6 @@ from agent.learning.export.provenance import never_said
 from agent.parsing import loads
 from agent.redaction import redactor
 
-__all__ = ["clean", "scrubbed"]
-
 _SECRET = re.compile(
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     r"A[KS]IA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{35}|[sr]k_live_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}"

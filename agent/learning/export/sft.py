@@ -14,8 +14,6 @@ from agent.run.credit import succeeded
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-__all__ = ["NO_SUCCESS", "Sft", "winners"]
-
 NO_SUCCESS = "no way of the run succeeded"
 """Why a run has no row."""
 

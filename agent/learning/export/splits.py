@@ -12,8 +12,6 @@ from hashlib import sha256
 
 from agent.errors import UsageError
 
-__all__ = ["Splits", "bucket", "plain"]
-
 NAMES = ("train", "validation", "test")
 _SERVER = re.compile(r"^(\w+://[^/]+/|[^/@:]+@[^/:]+:/?)")
 

@@ -11,8 +11,6 @@ from agent.learning.export.turns import MERGE, Turns, is_merge
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["Trajectories"]
-
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:

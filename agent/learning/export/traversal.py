@@ -27,8 +27,6 @@ from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 from agent.search.continuing import continues
 
-__all__ = ["Traversal"]
-
 
 @dataclass(frozen=True, slots=True)
 class Traversal:

@@ -27,8 +27,6 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId, Step
 from agent.run.tree.tree import Tree
 
-__all__ = ["MERGE", "Turn", "Turns", "answer_key", "as_template", "bare", "is_merge", "results_after", "shared"]
-
 MERGE = "a merge of two branches"
 """Why a leaf has no row: it is not the outcome of its turns alone."""
 WORKDIR = "/workspace"

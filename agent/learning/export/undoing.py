@@ -15,8 +15,6 @@ from agent.models import Message
 from agent.policy.chat.dialects import ToolDialect
 from agent.run.tree.node import Node
 
-__all__ = ["before_the_end", "carried_out", "done_again", "notes_of", "undone"]
-
 NOTES_BYTES = 400
 CHANGES = (Edit, Write, Shell)
 """Actions that may change a file."""

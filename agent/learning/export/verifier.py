@@ -17,8 +17,6 @@ from agent.run.credit import Outcome, goals_known, outcome, require_outcome, wor
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 
-__all__ = ["Verifier"]
-
 NO_PATCH = "the patch of the state was not kept"
 
 

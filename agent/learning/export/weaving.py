@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from agent.learning.export.turns import Turn
 from agent.models import Message
 
-__all__ = ["Woven", "silent", "weave", "whole"]
-
 
 @dataclass(slots=True)
 class Woven:
@@ -29,7 +27,7 @@ def weave(turns: Sequence[Turn], trains: Callable[[Turn], bool]) -> Iterator[Wov
     answer has the loss on."""
     woven = Woven([], [])
     for turn in turns:
-        before = [_without_mark(message) for message in woven.messages]
+        before = [{key: value for key, value in message.items() if key != "train"} for message in woven.messages]
         if list(turn.prompt[: len(before)]) != before:
             if woven.turns:
                 yield woven
@@ -47,10 +45,6 @@ def weave(turns: Sequence[Turn], trains: Callable[[Turn], bool]) -> Iterator[Wov
 def silent(message: Message) -> Message:
     """The message with the loss off. Only assistant messages are marked."""
     return {**message, "train": False} if message["role"] == "assistant" else message
-
-
-def _without_mark(message: Message) -> Message:
-    return {key: value for key, value in message.items() if key != "train"}
 
 
 def whole(turns: Sequence[Turn]) -> list[Message]:

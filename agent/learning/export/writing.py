@@ -14,9 +14,6 @@ from agent.learning.export import Row
 from agent.learning.export.columns import learn
 from agent.learning.export.parquet import tabulate
 
-__all__ = ["Files", "as_line", "new_folder"]
-
-
 ROWLESS: tuple[set[str], ...] = (set(), {"manifest.json", "README.md"})
 """What a folder may hold before an export, by name."""
 

@@ -19,8 +19,6 @@ from agent.run.action_log import task_of
 from agent.run.run import Run
 from agent.task import Task
 
-__all__ = ["Unverified", "now", "source_of"]
-
 _CUT_SHORT = (Stop.INTERRUPTED, Stop.FAILED)
 """A search that stopped for one of these reasons without a patch proves nothing."""
 

@@ -21,8 +21,6 @@ from agent.models import Ask, Model
 from agent.run.run import Run
 from agent.settings import MemorySettings, ModelSettings
 
-__all__ = ["distiller", "recall", "reflect", "remember"]
-
 log = logging.getLogger(__name__)
 
 

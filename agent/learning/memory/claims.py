@@ -6,8 +6,6 @@ import re
 
 from agent.learning.memory.words import likeness, words
 
-__all__ = ["alike", "opposed"]
-
 ALIKE = 0.7
 """From this word likeness on, two sentences are about the same thing."""
 _NEGATION = re.compile(

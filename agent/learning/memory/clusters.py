@@ -11,8 +11,6 @@ import re
 from agent.measure import SuiteReport
 from agent.measure.messages import error_of
 
-__all__ = ["cluster_of", "errors_of", "shape_of"]
-
 _ALIKE = (
     (re.compile(r"(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`)(?!\w)"), "<name>"),
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),

@@ -15,8 +15,6 @@ from agent.models import BYTES_PER_TOKEN
 from agent.prompts import render
 from agent.untrusted import visible
 
-__all__ = ["Remembered", "compose"]
-
 ISSUES_SHARE, PATCHES_SHARE = 0.25, 0.4
 """The most of the limit for quoted issues of past repairs, all together, and for their patches."""
 

@@ -17,8 +17,6 @@ from agent.models.conversing import Abstained, Unreadable, converse, last_object
 from agent.prompts import render
 from agent.untrusted import fence, visible
 
-__all__ = ["Consolidator"]
-
 log = logging.getLogger(__name__)
 
 MOST = 60

@@ -20,8 +20,6 @@ from agent.models.conversing import LINE_CHARACTERS, Unreadable, converse, last_
 from agent.prompts import render
 from agent.untrusted import fence, visible
 
-__all__ = ["Distiller", "Tally", "read_operations"]
-
 MOST_OPERATIONS = 6
 RETRIES = 2
 """How often the model may correct an answer that cannot be read."""
@@ -37,11 +35,7 @@ class Distiller:
     ask: Ask = directly
 
     def __call__(
-        self,
-        repair: Episode,
-        lessons: Sequence[str],
-        insights: Sequence[Insight],
-        contrasts: Sequence[Contrast] = (),
+        self, repair: Episode, lessons: Sequence[str], insights: Sequence[Insight], contrasts: Sequence[Contrast] = ()
     ) -> list[Operation]:
         """The operations for a repair, given its lessons, the insights that may change, and where it went right and
         wrong from one state.

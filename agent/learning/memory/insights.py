@@ -13,8 +13,6 @@ from agent.learning.memory.claims import alike
 from agent.learning.memory.items import Insight, name_of
 from agent.models.conversing import line
 
-__all__ = ["Add", "Drop", "Merge", "Operation", "applicable", "learned", "named_by", "operated"]
-
 
 @dataclass(frozen=True, slots=True)
 class Add:

@@ -13,8 +13,6 @@ from agent.measure.ids import holds
 from agent.task import Task
 from agent.untrusted import issue_text
 
-__all__ = ["Issue"]
-
 STATEMENT_CHARS = 20_000
 SHARED = 0.6
 """Two statements are the same if they share at least this part of all their word pairs."""

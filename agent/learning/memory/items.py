@@ -11,21 +11,6 @@ from typing import Any, Literal
 from agent.learning.memory.issue import Issue
 from agent.parsing import adapter
 
-__all__ = [
-    "Episode",
-    "Experience",
-    "Insight",
-    "Item",
-    "Kind",
-    "Outcome",
-    "Reflection",
-    "Source",
-    "load",
-    "load_source",
-    "name_of",
-    "to_json",
-]
-
 Kind = Literal["episode", "insight", "reflection", "experience"]
 Outcome = Literal["solved", "improved", "failed"]
 """The verified outcome of a run; `failed`: the search ended without a patch."""

@@ -17,8 +17,6 @@ from agent.run.paths import journal_of
 from agent.run.run import Run
 from agent.solver.summaries import JOURNAL
 
-__all__ = ["lessons", "lessons_of"]
-
 log = logging.getLogger(__name__)
 
 LESSONS = 8

@@ -7,8 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Corpus"]
-
 SATURATION = 1.2
 """k1: how soon further occurrences of a word stop counting."""
 LENGTH = 0.75

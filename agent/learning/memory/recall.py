@@ -22,10 +22,8 @@ from agent.learning.memory.items import Item, Kind
 from agent.measure import SuiteReport
 from agent.run.memo import Memo
 from agent.run.run import Run
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import Task
-
-__all__ = ["OPENING", "Lookup", "Replayed"]
 
 log = logging.getLogger(__name__)
 

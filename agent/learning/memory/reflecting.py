@@ -19,10 +19,8 @@ from agent.models.conversing import Abstained, Unreadable, converse, last_object
 from agent.prompts import render
 from agent.run.events import Noted
 from agent.run.run import Run
-from agent.run.tree.tree import Node, NodeId
+from agent.run.tree.node import Node, NodeId
 from agent.untrusted import fence, one_line, visible
-
-__all__ = ["Reflector"]
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,9 @@ from agent.run.events import Added
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import MANIPULATION
-from agent.run.tree.tree import Node, Step, Tree
+from agent.run.tree.node import Node, Step
+from agent.run.tree.tree import Tree
 from agent.untrusted import one_line, terminal_text, visible
-
-__all__ = ["LESSON", "Contrast", "contrasts", "done_in", "episode", "experiences", "recollections", "reflections"]
 
 PATCH_BYTES = 6_000
 CHANGE_BYTES = 1_000

@@ -18,8 +18,6 @@ from agent.learning.memory.items import Source, load_source
 from agent.learning.memory.skills import Book, Skill
 from agent.parsing import loads
 
-__all__ = ["read", "write"]
-
 INDEX = "skills.json"
 FORMAT = 1
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from agent.learning.memory.claims import alike, opposed
 from agent.learning.memory.items import Source
 
-__all__ = ["Book", "Conflict", "Lessons", "Related", "Skill", "by_words", "consolidate", "merged"]
-
 
 @dataclass(frozen=True, slots=True)
 class Lessons:

@@ -18,8 +18,6 @@ from agent.learning.memory.ranking import Corpus
 from agent.learning.memory.words import words
 from agent.parsing import loads
 
-__all__ = ["Store"]
-
 SCHEMA = 1
 APPLICATION = 0x52414D46
 """`RAMF`: marks a database as ours."""
@@ -253,7 +251,6 @@ def _replace_insights(db: sqlite3.Connection, learn: Callable[[list[Insight]], l
 
 
 def _load(db: sqlite3.Connection, name: str, body: str) -> Item:
-    """An item with its current sources."""
     rows = db.execute("SELECT source FROM origins WHERE item = ? ORDER BY source", (name,)).fetchall()
     return load(loads(body) | {"sources": [source for (source,) in rows]})
 
@@ -265,5 +262,4 @@ def _forget(db: sqlite3.Connection, sources: Sequence[str]) -> int:
 
 
 def _deleted(db: sqlite3.Connection, table: str, names: Sequence[str]) -> int:
-    """Delete rows by id and return how many existed."""
     return sum(db.execute(f"DELETE FROM {table} WHERE id = ?", (name,)).rowcount for name in names)  # noqa: S608

@@ -9,8 +9,6 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-__all__ = ["likeness", "pairs", "words"]
-
 _WORD = re.compile(r"[^\W\d_]\w*(?:_\w+)*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _COMMON = (

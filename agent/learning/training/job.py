@@ -216,7 +216,6 @@ def _from_scratch(rows: list[dict[str, Any]], order: dict[str, Any], folder: Pat
 
 
 def _part(name: str) -> Any:
-    """Load another file of this program as a module."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

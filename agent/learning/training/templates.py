@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
-__all__ = ["fitted"]
-
 LISTS = ("messages", "prompt", "completion", "chosen", "rejected")
 """Columns of messages."""
 ID_CHARS = 9

@@ -18,8 +18,6 @@ from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
-__all__ = ["CARGO"]
-
 COMMAND = re.compile(r"\bcargo((?:\s+\+\S+)?)\s+(test|t)(?![\w-])(?!.*--no-fail-fast)")
 RUNNING = re.compile(r"Running (?:unittests )?(\S+) \((?:.*/)?(.+?)-[0-9a-f]+(?:\.exe)?\)|Doc-tests (\S+)")
 RESULT = re.compile(r"test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")

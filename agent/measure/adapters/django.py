@@ -9,8 +9,6 @@ from pathlib import Path
 from agent.measure.adapters import Adapter, read_sealed
 from agent.measure.adapters.in_process import PYTHON, begun_by
 
-__all__ = ["DJANGO"]
-
 PROGRAM = r"(?:\S*/)?(?:runtests\.py(?!\S)|manage\.py(?=\s+test(?!\S)))"
 MODULE = r"-m\s+django(?=\s+test(?!\S))"
 TOOL = r"django-admin(?:\.py)?(?=\s+test(?!\S))"

@@ -18,8 +18,6 @@ from agent.measure.logs.go import ENDS, read_events
 from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["GO"]
-
 MESSAGE_BYTES = 1500
 
 
@@ -49,8 +47,6 @@ def read(left: Left) -> Transcript:
 
 @dataclass(slots=True)
 class _Package:
-    """The events of a package."""
-
     path: str
     printed: dict[str, list[str]] = field(default_factory=dict)
     """Output by test; under "", output outside any test."""

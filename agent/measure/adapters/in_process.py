@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from agent.measure.adapters import Order, inside
 from agent.measure.warm.planting import Limits, Plan, orders_of
 
-__all__ = ["PYTHON", "begun_by", "plain"]
-
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
 """A Python with its options, before a script in a command."""
 SHARED = ("account.py", "alarm.py", "channel.py", "cutting.py", "failures.py", "scripts.py", "wanted.py")

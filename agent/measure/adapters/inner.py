@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-__all__ = ["inner_tests"]
-
 OPENS = re.compile(r"\s*(pub(\([^)]*\))?\s+)?mod\s+\w+\s*\{\s*")
 DOCUMENTS = re.compile(r"\s*//[/!] ?(.*)")
 FENCE = re.compile(r"`{3,}\s*(.*)")

@@ -16,8 +16,6 @@ from functools import partial
 from agent.measure.adapters import PROC, Adapter, Order, inside, read_sealed
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["JEST", "NODE", "VITEST"]
-
 TESTS = (
     *("*.test.*", "*.spec.*", "*-test.*", "*_test.*", "test.js", "test.mjs", "test.cjs", "*.snap"),
     *(f"{place}{name}/*" for name in ("test", "tests", "__tests__", "__mocks__") for place in ("", "*/")),

@@ -20,8 +20,6 @@ from agent.measure.inside.cutting import cut
 from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["GRADLE", "JUNIT", "MAVEN", "read"]
-
 MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
@@ -74,14 +72,7 @@ def _ask(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> 
 
 
 def _build(
-    planned: Plan,
-    command: str,
-    wanted: Sequence[str],
-    limits: Limits,
-    *,
-    tool: str,
-    whole: str,
-    where: tuple[str, ...],
+    planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, tool: str, whole: str, where: tuple[str, ...]
 ) -> Order:
     """Make the build continue after a part of the project whose tests fail."""
     return Order(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)

@@ -19,8 +19,6 @@ from agent.measure.reading import Transcript
 from agent.measure.warm.planting import Limits, Plan
 from agent.untrusted import terminal_text
 
-__all__ = ["LOG", "LOGS", "forges", "guessed", "verbose"]
-
 LOG = "log:"
 MESSAGE_BYTES = 1500
 NOSE = re.compile(

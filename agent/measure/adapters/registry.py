@@ -19,8 +19,6 @@ from agent.measure.adapters.sympy import SYMPY
 from agent.measure.adapters.unittests import UNITTEST
 from agent.parsing import loads
 
-__all__ = ["ADAPTERS", "FRAMEWORKS", "OF_PYTHON", "adapter_of", "choose", "meant", "named_in"]
-
 ADAPTERS: Mapping[str, Adapter] = {
     each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
 }

@@ -12,8 +12,6 @@ from agent.measure.reading import from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, plan
 from sandboxes import ExecResult, Sandbox
 
-__all__ = ["UNKNOWN", "run_adapted", "run_unknown"]
-
 CAPTURE = """
 mkfifo "$1.pipe"
 { exec 3>"$1" 4<"$1"; rm "$1"; cat <"$1.pipe" >&3; cat <&4 >"$1"; } &

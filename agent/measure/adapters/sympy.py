@@ -9,8 +9,6 @@ from pathlib import Path
 from agent.measure.adapters import Adapter, read_sealed
 from agent.measure.adapters.in_process import PYTHON, begun_by
 
-__all__ = ["SYMPY"]
-
 NAMED = re.compile(rf"(?<!\S)(?P<by>{PYTHON})?(?P<what>(?:\./)?bin/test)(?!\S)")
 OF_SYMPY = re.compile(r"\bsympy\b|\s(-C|--no-cache|--verbose)\b")
 

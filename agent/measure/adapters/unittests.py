@@ -11,8 +11,6 @@ from functools import partial
 from agent.measure.adapters import Adapter, read_sealed
 from agent.measure.adapters.in_process import begun_by
 
-__all__ = ["UNITTEST"]
-
 NAMED = re.compile(r"-m\s+unittest\b")
 
 

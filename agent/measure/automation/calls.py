@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Call", "NotUnderstood", "Session", "runs_tests", "tox_calls"]
-
 RUNNERS = re.compile(
     r"(.*/)?(pytest|py\.test|nosetests[\d.-]*|nose2?|unittest|trial|run_?tests?\.py)|(.*/)?bin/test|twisted\.trial"
 )

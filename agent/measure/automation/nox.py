@@ -15,8 +15,6 @@ from typing import Any
 from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
 from sandboxes import Sandbox
 
-__all__ = ["sessions"]
-
 SUFFIX = re.compile(r"-\d[\d.]*$|\(.*\)$")
 """The suffix of a session's name after its function's name: a Python version, parameters."""
 RUNS = ("run", "run_always", "run_install")

@@ -11,8 +11,6 @@ from agent.measure.automation import toxfile
 from agent.measure.automation.calls import NotUnderstood, Session, tox_calls
 from sandboxes import Sandbox
 
-__all__ = ["sessions"]
-
 ASK_S = 120
 SUBCOMMANDS = ("run", "r", "run-parallel", "p")
 NAMES = ("-e", "--env")

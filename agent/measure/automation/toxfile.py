@@ -18,8 +18,6 @@ from typing import Any
 from agent.measure.automation.calls import Call, NotUnderstood, Session, tox_calls
 from sandboxes import Sandbox
 
-__all__ = ["sessions"]
-
 PLACE = re.compile(r"(?<!\\)\{([^{}]*)\}")
 CONDITION = re.compile(r"((?:[\w\-.{}!]|,\s*)+)\s*:\s+(.*)")
 COMMENT = re.compile(r"\s+(?<!\\)#.*$")
@@ -89,8 +87,6 @@ def _ini(text: str, needed: str) -> _Ini | None:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """The surroundings of an environment."""
-
     root: str
     """The folder of the file."""
     posargs: tuple[str, ...] | None
@@ -152,8 +148,6 @@ class _Filling:
 
 @dataclass(frozen=True, slots=True)
 class _Ini:
-    """A file in INI form."""
-
     parser: configparser.RawConfigParser
     core: str
     """The section of tox itself."""
@@ -225,8 +219,6 @@ def _expanded(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Toml:
-    """The configuration of tox in TOML."""
-
     table: Mapping[str, Any]
 
     def sessions(self, names: Sequence[str], around: _Around) -> Iterator[Session]:

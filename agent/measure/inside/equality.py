@@ -172,7 +172,6 @@ def _inside(value: Any) -> List[Any]:
 
 
 def _attributes(value: Any) -> Dict[str, Any]:
-    """The attributes of an object."""
     found = dict(getattr(value, "__dict__", None) or {})
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())

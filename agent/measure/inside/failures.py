@@ -184,6 +184,5 @@ def _earlier(error: BaseException) -> List[Any]:
 
 
 def _group(error: BaseException) -> List[BaseException]:
-    """The exceptions in a group."""
     held = getattr(error, "exceptions", ()) if type(error).__name__.endswith("ExceptionGroup") else ()
     return [each for each in held if isinstance(each, BaseException)]

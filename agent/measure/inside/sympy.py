@@ -207,7 +207,6 @@ def _numbered(test: str, seen: dict[str, int]) -> str:
 
 
 def _raised(error: BaseException) -> Any:
-    """The message of a raised exception."""
     try:
         raise error
     except type(error):

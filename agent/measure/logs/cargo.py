@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from agent.measure import Outcome
 
-__all__ = ["cargo"]
-
 BEGINS = re.compile(r"test (.+?)(?: - should panic)? \.\.\. ?(.*)")
 ENDS = re.compile(r"(ok|FAILED|ignored)\b.*")
 BOUNDARY = re.compile(r"running \d+ tests?|test result: .*")

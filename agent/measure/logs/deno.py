@@ -9,8 +9,6 @@ from agent.measure import Outcome
 from agent.measure.logs.lines import Ends
 from agent.untrusted import terminal_text
 
-__all__ = ["quarto"]
-
 ENDS = (("32mok", Outcome.PASSED), ("31mFAILED", Outcome.FAILED))
 TEMPORARY = (re.compile(r"/tmp/(\w+)\.qmd"), re.compile(r"/tmp/(\w+)/"))  # noqa: S108  # in a log
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from agent.measure import Outcome
 
-__all__ = ["events", "verbose"]
-
 LINE = re.compile(r"\s*--- (PASS|FAIL|SKIP): (.+) \([^()]*\)")
 ENDS = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
 

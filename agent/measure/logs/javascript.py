@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from agent.measure import Outcome
 from agent.measure.logs.lines import by_line
 
-__all__ = ["jest", "jest_files", "jest_marks", "jest_names", "node", "vitest", "vitest_marks"]
-
 MARKS = {
     "✓": Outcome.PASSED,
     "√": Outcome.PASSED,

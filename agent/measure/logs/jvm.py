@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from agent.measure import Outcome
 
-__all__ = ["ant", "gradle", "maven", "single"]
-
 CLASS = re.compile(
     r"(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+).*? -{1,2} in (\S+)(?: .*)?"
 )

@@ -8,8 +8,6 @@ from functools import partial
 
 from agent.measure import Outcome
 
-__all__ = ["WORDS", "Ends", "by_line"]
-
 Ends = Iterator[tuple[str, Outcome]]
 
 WORDS: Mapping[str, Outcome] = {

@@ -12,8 +12,6 @@ from itertools import pairwise
 from agent.measure import Outcome
 from agent.measure.logs.lines import Ends
 
-__all__ = ["bpmn_js", "chart_js", "eslint", "marked", "openlayers", "p5js"]
-
 CHROME = re.compile(r"Chrome [\d.]+ \([^)]+\) (.*)FAILED$")
 NUMBERED = re.compile(r"\d+\)\s(.*)")
 BROWSER = re.compile(

@@ -9,8 +9,6 @@ from typing import Any
 
 from agent.measure import Outcome
 
-__all__ = ["as_written", "in_files", "titles"]
-
 BEGINS = re.compile(r'\{\s*"stats"\s*:')
 LISTS = {"passes": Outcome.PASSED, "pending": Outcome.SKIPPED, "failures": Outcome.FAILED}
 """For a test in several lists the last one counts."""

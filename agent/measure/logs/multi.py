@@ -13,8 +13,6 @@ from agent.measure import Outcome
 from agent.measure.logs.go import verbose
 from agent.measure.logs.lines import WORDS, Ends
 
-__all__ = ["gradle", "jest", "jest_bare", "jest_or_vitest", "maven", "mocha", "packages", "parents", "vitest"]
-
 BROKEN = re.compile(r"FAIL\t(\S+)\s.*")
 RUNNING = re.compile(r"Running (\S.*)")
 RAN = re.compile(r"Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), Time elapsed: [\d.]+ sec")
@@ -75,7 +73,6 @@ def _untimed(label: str, time: re.Pattern[str]) -> str:
 
 
 def _marked(marks: Mapping[str, Outcome], time: re.Pattern[str], text: str) -> Ends:
-    """The text after a mark."""
     for line in text.split("\n"):
         mark, _, label = line.strip().partition(" ")
         if label and mark in marks:

@@ -11,8 +11,6 @@ from agent.measure import Outcome
 from agent.measure.documents import root
 from agent.measure.logs.lines import by_line
 
-__all__ = ["automake", "checked", "ctest", "doctest", "googletest", "micropython", "redis"]
-
 automake = by_line(r"(?P<end>PASS|FAIL|SKIP): (?P<test>.+)")
 """`make check`: the script's name."""
 micropython = by_line(r"(?P<end>pass|FAIL|skip)\s+(?P<test>.+)")

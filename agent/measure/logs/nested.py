@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from agent.measure import Outcome
 from agent.measure.logs.lines import Ends
 
-__all__ = ["calypso", "cypress", "highlightjs", "karma", "lighthouse", "next_js"]
-
 PASSING = re.compile(r"\d+\spassing")
 HIGHLIGHT_END = re.compile(r"\n[ \t]*\d+ passing")
 MILLISECONDS = re.compile(r"\(\d+ms\)")

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from agent.measure import Outcome
 from agent.measure.logs.lines import by_line
 
-__all__ = ["tap", "whole"]
-
 LINE = re.compile(r"\s*(ok|not ok)\s+\d+(?:\s+-)?\s*(.*?)(?:\s+# (SKIP|TODO)\b.*)?", re.IGNORECASE)
 
 whole = by_line(r"(?P<end>ok|not ok) \d+ (?P<test>.+)")

@@ -8,8 +8,6 @@ from typing import Any
 
 from agent.measure import Outcome
 
-__all__ = ["told"]
-
 ENDS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED, "erro": Outcome.ERROR}
 """By the first four letters in lower case: `PASSED` and `pass` are both in use."""
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from agent.measure import Outcome
 from agent.measure.logs.lines import WORDS, by_line
 
-__all__ = ["cucumber", "minitest", "phpunit", "rspec", "test_unit"]
-
 SUITE = re.compile(r"(\w.+) \(.+\)")
 MARKED = re.compile(r"\s*([✔✘↩])\s*(.*)")
 

@@ -23,8 +23,6 @@ from agent.measure.warm.planting import plan, plant_prober
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
 
-__all__ = ["Looked", "Probe", "look", "read_probe"]
-
 SLOWER = 2
 """How many times longer a watched test may take."""
 FILE_BYTES = 1_000_000

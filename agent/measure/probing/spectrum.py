@@ -9,8 +9,6 @@ from typing import Any
 from agent.measure import Outcome
 from agent.measure.diffs import FilePatch
 
-__all__ = ["Lines", "Spectrum", "affected"]
-
 Lines = Mapping[str, tuple[int, ...]]
 """The executed 1-based lines, sorted, by file (relative to the workspace, `/`-separated)."""
 

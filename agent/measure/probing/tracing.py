@@ -14,8 +14,6 @@ from agent.parsing import loads
 from agent.task import Task
 from sandboxes import Change, Provider, Snapshot
 
-__all__ = ["trace"]
-
 
 def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, tests: Sequence[str] = ()) -> Spectrum:
     """Run these tests of the base state, or all when none is named, and record what they execute.

@@ -11,8 +11,6 @@ from typing import Any
 
 from agent.parsing import adapter
 
-__all__ = ["Call", "Error", "Frame", "Function", "Probed", "Series", "Watched", "first_failure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Series:

@@ -22,7 +22,9 @@ from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.probing.spectrum import Spectrum, affected
 from agent.measure.protection import Protection
-from agent.measure.scopes.related import Changed, Index, Near, changed_of, read_index, related
+from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.index import Index, read_index
+from agent.measure.scopes.related import Near, related
 from agent.measure.timing import Timing
 from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 

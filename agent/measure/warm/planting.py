@@ -19,18 +19,6 @@ from pathlib import Path
 
 from sandboxes import Sandbox
 
-__all__ = [
-    "Limits",
-    "Plan",
-    "find_site_packages",
-    "orders_of",
-    "plan",
-    "plant_prober",
-    "plant_reporter",
-    "plant_tracer",
-    "shell",
-]
-
 SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
 FIND_SITE_PACKAGES = f"""
 shebang=$(head -c 200 "$(command -v pytest)" | sed -n '1s/^#! *//p')

@@ -15,8 +15,6 @@ from importlib import resources
 from agent.measure.warm.planting import Limits
 from sandboxes import Sandbox, Template
 
-__all__ = ["PYTHON", "Start", "Warm", "find_warm", "split_command"]
-
 SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 PYTHON = re.compile(r"(.*/)?python[\d.]*")

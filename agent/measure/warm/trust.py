@@ -17,8 +17,6 @@ from agent.measure.ids import holds
 from agent.measure.warm.runner import Start
 from sandboxes import TemplateLost
 
-__all__ = ["Trust"]
-
 log = logging.getLogger(__name__)
 
 LOSSES = 3

@@ -16,24 +16,9 @@ from agent.policy.chat.variation import ANGLES, Variation
 from agent.prompts import digest, names, render
 from agent.run.grade import declared
 from agent.run.tree.choice import REPAIR, REPRODUCTION
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.task import Task
 from agent.untrusted import fence, issue_text, terminal_text, visible
-
-__all__ = [
-    "TURNS",
-    "introduction",
-    "measured",
-    "opening",
-    "opinion",
-    "remembered",
-    "repeating",
-    "shown_wrong",
-    "situation",
-    "turns_left",
-    "version",
-    "wanted_strategy",
-]
 
 _PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "mend")
 ISSUE_BYTES = 60_000

@@ -17,8 +17,6 @@ from agent.run.memo import Memo
 from agent.untrusted import issue_text
 from sandboxes import Provider, Sandbox, Snapshot
 
-__all__ = ["CONVENTIONS", "NAMES", "Convention", "conventions", "cut", "from_note"]
-
 CONVENTIONS = "conventions"
 """The key of the note on the root node that holds them."""
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")

@@ -18,8 +18,6 @@ from agent.policy.chat.briefing import TURNS, opening
 from agent.policy.chat.dialects import ToolDialect
 from agent.policy.chat.transcript import branch, left_out
 
-__all__ = ["Conversation", "capped"]
-
 FULL = 0.8
 """The share of the context above which results are left out; the rest is for the answer."""
 KEPT = 0.5

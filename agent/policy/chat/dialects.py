@@ -17,8 +17,6 @@ from agent.policy.chat import tagged
 from agent.prompts import Prompts, render, used
 from agent.untrusted import fence
 
-__all__ = ["NATIVE", "TEXT", "ParsedReply", "ToolDialect", "accepted"]
-
 _NAME = re.compile(r"[^\w-]", re.ASCII)
 _TOO_LONG = "the answer was cut off because it was too long: take smaller steps"
 

@@ -6,8 +6,6 @@ from agent.actions.excerpt import printable
 from agent.run.memo import Memo
 from sandboxes import Provider, Snapshot
 
-__all__ = ["layout"]
-
 LAYOUT = "layout"
 """The key of the note on the root node that holds the layout."""
 NAMES = 40

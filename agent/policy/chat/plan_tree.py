@@ -23,8 +23,6 @@ from agent.policy.chat.plans import Plan
 from agent.policy.chat.transcript import unpack
 from agent.prompts import render
 
-__all__ = ["Branch", "Place", "Way", "carried_out", "merged", "place_of", "way"]
-
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")

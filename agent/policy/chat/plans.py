@@ -20,8 +20,6 @@ from agent.policy import Position
 from agent.prompts import render
 from agent.untrusted import visible
 
-__all__ = ["MOST_PLANS", "Plan", "drawn", "plan_of", "read_plans", "telling", "wanted_plans"]
-
 log = logging.getLogger(__name__)
 
 MOST_PLANS = 20

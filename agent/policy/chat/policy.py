@@ -34,8 +34,6 @@ from agent.policy.chat.repeats import times
 from agent.policy.chat.transcript import pack
 from agent.policy.chat.variation import variation
 
-__all__ = ["ChatPolicy"]
-
 log = logging.getLogger(__name__)
 
 LABEL_CHARS = 80
@@ -198,10 +196,7 @@ class ChatPolicy:
 
     def _lessons(self, position: Position) -> list[Message]:
         """Lessons from repairs of other issues and from earlier rounds; fewer in a short context."""
-        return [
-            *remembered(position, self._room(MEMORY_SHARE)),
-            *briefed(position, self._room(BRIEFING_SHARE)),
-        ]
+        return [*remembered(position, self._room(MEMORY_SHARE)), *briefed(position, self._room(BRIEFING_SHARE))]
 
     def _room(self, share: float) -> int | None:
         """A share of the model's context in bytes; None where the context is unknown."""

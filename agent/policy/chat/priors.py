@@ -16,8 +16,6 @@ from agent.prompts import render
 from agent.run.rollouts import Plan, Summary
 from agent.untrusted import fence, terminal_text, visible
 
-__all__ = ["BRIEFING_BYTES", "accounts", "briefed"]
-
 BRIEFING_BYTES = 24_000
 """The size of all summaries together."""
 LINE_CHARS = 400

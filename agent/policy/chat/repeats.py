@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from agent.actions.canonical import respelled
-from agent.run.tree.tree import Step
-
-__all__ = ["times"]
+from agent.run.tree.node import Step
 
 LONGEST_CYCLE = 3
 """The most turns that are recognised as a repeating sequence: a, b, c, a, b, c."""

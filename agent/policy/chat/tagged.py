@@ -22,8 +22,6 @@ from typing import Any
 
 from agent.models import ToolCall
 
-__all__ = ["Read", "read", "write"]
-
 _CALL = re.compile(r"^[ \t]*<function=([^\s<>=]+)>", re.M)
 _PARAMETER = re.compile(r"\s*<parameter=([^\s<>=:]+)(:[^\s<>]+)?>\n?")
 _END = re.compile(r"\s*</function>")

@@ -16,9 +16,7 @@ from agent.parsing import loads
 from agent.policy.chat import tagged
 from agent.policy.chat.dialects import ToolDialect
 from agent.prompts import render
-from agent.run.tree.tree import Node, Step
-
-__all__ = ["branch", "left_out", "pack", "said", "unpack"]
+from agent.run.tree.node import Node, Step
 
 SHORT_BYTES = 300
 """A shorter result is never left out: the note about it would be as long."""

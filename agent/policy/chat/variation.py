@@ -16,8 +16,6 @@ from agent.policy import Position
 from agent.prompts import names, render
 from agent.untrusted import terminal_text, visible
 
-__all__ = ["ANGLES", "Variation", "variation"]
-
 ANGLES = tuple(name for name in names() if name.startswith("angle_"))
 MESSAGE_BYTES = 2_000
 FILES = 3

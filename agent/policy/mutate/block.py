@@ -9,18 +9,6 @@ import libcst as cst
 from agent.policy.mutate.site import Site, Variant
 from agent.policy.mutate.source import Change
 
-__all__ = [
-    "after",
-    "before",
-    "beside",
-    "block_of",
-    "in_loop",
-    "is_docstring",
-    "jumps",
-    "outermost_function",
-    "whole_lines",
-]
-
 
 def block_of(site: Site) -> Sequence[cst.CSTNode] | None:
     """The statements of the site's block; None where the site is not a statement on whole lines of its own."""

@@ -27,8 +27,6 @@ from agent.policy.mutate.site import Site, Template
 from agent.policy.mutate.source import Change, Source, apply
 from agent.policy.mutate.templates import TEMPLATES
 
-__all__ = ["Candidate", "Frozen", "candidates", "compiles", "distinct", "put_back"]
-
 Frozen = Mapping[str, Sequence[tuple[int, int]]]
 """For each path, the byte spans that earlier edits wrote and that are not edited again."""
 
@@ -149,11 +147,7 @@ def _lines(source: Source, node: cst.CSTNode) -> tuple[int, int]:
 
 
 def _suspicion_of(
-    source: Source,
-    node: cst.CSTNode,
-    lines: Mapping[int, float],
-    around: float,
-    hot: Mapping[str, float],
+    source: Source, node: cst.CSTNode, lines: Mapping[int, float], around: float, hot: Mapping[str, float]
 ) -> float:
     match node:
         case cst.Module() | cst.ClassDef():
@@ -208,15 +202,11 @@ def _edits_of(place: _Place, frozen: Sequence[tuple[int, int]]) -> Iterator[tupl
         site = Site(source, node, place.scope)
         for template in TEMPLATES:
             for variant in template(site):
-                if _touches(variant.changes, frozen):
+                if any(c.start <= end and start <= c.end for c in variant.changes for start, end in frozen):
                     continue
                 line = source.line(min(c.start for c in variant.changes))
                 label = f"{variant.label} {source.path.rpartition('/')[2]}:{line}"
                 yield template, Candidate(source.path, variant.changes, label, line, variant.weight * place.suspicion)
-
-
-def _touches(changes: Sequence[Change], frozen: Sequence[tuple[int, int]]) -> bool:
-    return any(c.start <= end and start <= c.end for c in changes for start, end in frozen)
 
 
 def _crowded(edits: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from agent.actions import Edit
 
-__all__ = ["History", "retrace"]
-
 
 @dataclass(frozen=True, slots=True)
 class History:

@@ -6,8 +6,6 @@ import libcst as cst
 
 from agent.policy.mutate.source import Source
 
-__all__ = ["affinity", "kind_of", "kinds_from_use"]
-
 _KIND_OF_METHOD = {
     **dict.fromkeys(("append", "extend", "insert", "sort", "reverse"), "list"),
     **dict.fromkeys(("add", "discard", "issubset", "issuperset", "union"), "set"),

@@ -14,8 +14,6 @@ from agent.policy.mutate.candidates import Candidate, compiles, distinct, put_ba
 from agent.policy.mutate.rejoin import Repair, idle_lines, joined, repairs
 from agent.policy.mutate.source import Source, Unsupported, apply, edits
 
-__all__ = ["later", "single", "unmended"]
-
 
 def later(
     position: Position, ranked: Sequence[Candidate], sources: Mapping[str, Source], patch: Callable[[str], bytes]

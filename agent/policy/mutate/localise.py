@@ -8,8 +8,6 @@ from math import sqrt
 
 from agent.measure.messages import places_of
 
-__all__ = ["Suspicion", "crash_sites", "ochiai", "sharpened"]
-
 BOOST = 1.5
 Suspicion = Mapping[str, Mapping[int, float]]
 """For each path and 1-based line, a value in [0, 1]: 1 is executed by every failing test and by no passing one."""

@@ -15,8 +15,6 @@ from agent.measure.diffs import FilePatch, parse
 from agent.policy.mutate.source import Change, Source
 from agent.run.rollouts import Summary
 
-__all__ = ["Repair", "idle_lines", "joined", "repairs"]
-
 MOST = 6
 """How many repairs are combined, the best ones."""
 

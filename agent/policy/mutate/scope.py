@@ -12,8 +12,6 @@ import libcst as cst
 from agent.policy.mutate.kinds import kind_of, kinds_from_use
 from agent.policy.mutate.source import Source
 
-__all__ = ["Binding", "Scope", "likeness", "scopes"]
-
 _SHARED_KINDS = {"int", "str", "list", "dict", "set", "bool"}
 
 

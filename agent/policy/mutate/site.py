@@ -11,8 +11,6 @@ from agent.policy.mutate.kinds import kind_of
 from agent.policy.mutate.scope import Binding, Scope
 from agent.policy.mutate.source import Change, Source
 
-__all__ = ["Site", "Template", "Variant"]
-
 _STATEMENT = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 
 

@@ -18,8 +18,6 @@ from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from agent.actions import Edit
 
-__all__ = ["Change", "Source", "Unsupported", "apply", "edits", "precedence"]
-
 ATOM = 15
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 

@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 from agent.run.tree.graph import StateGraph
 from agent.run.tree.node import NodeId
 
-__all__ = ["SubtreeAggregate", "SubtreeCounts"]
-
 _C = TypeVar("_C")
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.run.tree.tree import Act, NodeId
-
-__all__ = ["EXCHANGED", "REPAIR", "REPRODUCTION", "Choice", "Reason"]
+from agent.run.tree.node import Act, NodeId
 
 REPAIR = "repair"
 """The kind of child that takes another way from where an earlier rollout went wrong (`agent.solver.refine.local`)."""

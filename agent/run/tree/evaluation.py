@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-__all__ = ["MANIPULATION", "Evaluation"]
-
 MANIPULATION = "Refused as a manipulation of the tests:"
 """How the notes of a state begin whose results cannot be trusted."""
 

@@ -14,7 +14,6 @@ from agent.run.tree.node import NodeId
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["EdgeKind", "StateGraph"]
 
 EdgeKind = Literal["edit", "reference"]
 

@@ -11,8 +11,6 @@ from agent.measure import SuiteReport
 from agent.run.tree.evaluation import Evaluation
 from sandboxes import Snapshot
 
-__all__ = ["ROOT", "Act", "Attempt", "Node", "NodeId", "Step", "Work"]
-
 NodeId = int
 ROOT: NodeId = 0
 Act = Literal["expand", "fuse", "measure"]

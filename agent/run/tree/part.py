@@ -7,9 +7,8 @@ from typing import Self
 
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.run.tree.tree import Act, Attempt, NodeId, Tree
-
-__all__ = ["Since", "TreePart"]
+from agent.run.tree.node import Act, Attempt, NodeId
+from agent.run.tree.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)

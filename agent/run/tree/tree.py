@@ -15,8 +15,6 @@ from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.graph import StateGraph
 from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Step, Work
 
-__all__ = ["Act", "Attempt", "Node", "NodeId", "Step", "Tree", "View", "Work", "proposal_of"]
-
 if TYPE_CHECKING:
     import networkx as nx
 

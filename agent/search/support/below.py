@@ -8,9 +8,8 @@ from collections.abc import Callable
 from operator import add
 
 from agent.run.tree.aggregates import SubtreeAggregate
-from agent.run.tree.tree import NodeId, Tree
-
-__all__ = ["UNIT", "DirtyChildren", "RankedChildren", "exact", "sums"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 
 UNIT = 1 << 53
 """The whole number that stands for 1: sums of whole numbers do not depend on the order of their terms."""

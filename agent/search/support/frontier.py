@@ -6,10 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from agent.run.tree.tree import NodeId, Tree
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 from agent.search.support.signature import ending, touched
-
-__all__ = ["EXACT", "Frontier", "keep"]
 
 EXACT = 12
 """Up to this many states the choice is optimal; beyond, it is approximate."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["require_at_least", "require_one_of"]
-
 
 def require_at_least(options: object, **least: float) -> None:
     """Raise ValueError for the first of these options that is below its least value."""

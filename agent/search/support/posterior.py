@@ -6,8 +6,6 @@ from math import sqrt
 from random import Random
 from typing import NamedTuple
 
-__all__ = ["Beta", "Normal", "Seen"]
-
 LEAST = 1e-300
 """Stands in for a chi-squared draw of 0."""
 

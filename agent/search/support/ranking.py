@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from agent.run.tree.choice import Reason
-from agent.run.tree.tree import NodeId
-
-__all__ = ["Facts", "Ranking", "exactly", "why_first"]
+from agent.run.tree.node import NodeId
 
 Facts = tuple[float, ...]
 """The numbers from which an item's score is computed."""

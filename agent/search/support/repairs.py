@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import insort
 
 from agent.measure.regressions import regressions
-from agent.run.tree.tree import NodeId, Tree, View
-
-__all__ = ["Repairs", "Tests"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree, View
 
 Tests = frozenset[str]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from agent.actions import Edit, Write
 from agent.measure import Outcome
-from agent.run.tree.tree import NodeId, Tree
-
-__all__ = ["ending", "touched"]
+from agent.run.tree.node import NodeId
+from agent.run.tree.tree import Tree
 
 
 def ending(tree: Tree, node_id: NodeId) -> frozenset[tuple[str, Outcome]]:

@@ -12,22 +12,9 @@ from agent.run.events import Spent
 from agent.run.eviction import DISCARDED
 from agent.run.paths import PARTS
 from agent.run.run import Run
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.solver.delegation.plan import SubTask
 from sandboxes import Provider, SandboxError
-
-__all__ = [
-    "MERGED",
-    "Attempt",
-    "Ledger",
-    "attempt",
-    "begun",
-    "failures",
-    "forget",
-    "going",
-    "merged",
-    "unmerged",
-]
 
 log = logging.getLogger(__name__)
 

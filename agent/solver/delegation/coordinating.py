@@ -26,8 +26,6 @@ from agent.solver.delegation.planning import from_note, to_note
 from agent.solver.delegation.working import Work, Worker
 from sandboxes import SandboxError
 
-__all__ = ["PLAN", "Delegation"]
-
 log = logging.getLogger(__name__)
 
 PLAN = "delegation"

@@ -14,13 +14,11 @@ from agent.evaluate.verification import Judgement
 from agent.measure.regressions import must_pass
 from agent.run.events import Added, Spent
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.tree import Node
+from agent.run.tree.node import Node
 from agent.solver.delegation.attempts import MERGED, Attempt, merged
 from agent.solver.delegation.plan import SubTask
 from agent.solver.delegation.working import Work
 from sandboxes import Snapshot
-
-__all__ = ["Integration"]
 
 log = logging.getLogger(__name__)
 

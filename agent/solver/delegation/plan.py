@@ -9,8 +9,6 @@ from graphlib import CycleError, TopologicalSorter
 
 from agent.measure.probing.spectrum import Spectrum
 
-__all__ = ["REST", "SubTask", "by_code", "check", "completed"]
-
 MOST = 12
 """The most parts of a plan."""
 REST = "rest"

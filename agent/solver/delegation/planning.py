@@ -15,8 +15,6 @@ from agent.solver.delegation.plan import SubTask, by_code, check, completed
 from agent.task import Task
 from agent.untrusted import fence, issue_text
 
-__all__ = ["from_note", "to_note"]
-
 log = logging.getLogger(__name__)
 
 

@@ -18,8 +18,6 @@ from agent.solver.result import Result
 from agent.task import Task, dump_task
 from sandboxes import Snapshot
 
-__all__ = ["Work", "Worker", "Workers", "share"]
-
 
 @dataclass(frozen=True, slots=True)
 class Work:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from agent.run.rollouts import Briefing, Plan, Summary
 from agent.run.run import Run
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.settings import RefineSettings
 
 __all__ = ["brief", "summary_of"]

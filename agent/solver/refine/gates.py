@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.run.grade import Grade
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.solver.tournament import Ranking
 from agent.solver.tournament.facts import Entrant
-
-__all__ = ["CLEAR", "Decision", "gate_key", "needed"]
 
 CLEAR = 0.75
 """The confidence (`Ranking.confidence`) from which the votes count as a clear choice."""

@@ -15,8 +15,6 @@ from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import visible
 
-__all__ = ["last_right", "repairs"]
-
 NAMED = 5
 """How many tests of each kind a hint names."""
 NAME_CHARS = 200

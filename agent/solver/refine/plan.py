@@ -21,8 +21,6 @@ from agent.run.rollouts import Plan, Summary
 from agent.task import Task
 from agent.untrusted import fence
 
-__all__ = ["Planner", "read_plan"]
-
 log = logging.getLogger(__name__)
 
 

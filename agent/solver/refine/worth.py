@@ -17,8 +17,6 @@ from agent.budget import Usage
 from agent.run.run import Mark, Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["Changes", "RoundWorth", "changes", "worths"]
-
 
 @dataclass(frozen=True, slots=True)
 class RoundWorth:

@@ -17,8 +17,6 @@ from agent.run.tree.node import Node, Step
 from agent.task import Task
 from agent.untrusted import terminal_text
 
-__all__ = ["Account", "in_words", "question", "read_account"]
-
 TURNS_BYTES = 60_000
 """The size of all turns together, which they share equally."""
 TURN_BYTES = 4_000
@@ -86,13 +84,9 @@ def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length:
 
 def _turns(path: Sequence[Node], limit: int) -> str:
     """What was said, done and observed on the path, each turn cut to its share of the limit."""
-    turns = [_turn(node, step) for node in path for step in node.steps]
+    turns = [f"On the way to state {node.id}:\n{in_words(step)}" for node in path for step in node.steps]
     share = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
     return "\n\n".join(excerpt(turn, share)[0] for turn in turns) or "(no turn)"
-
-
-def _turn(node: Node, step: Step) -> str:
-    return f"On the way to state {node.id}:\n{in_words(step)}"
 
 
 def in_words(step: Step) -> str:

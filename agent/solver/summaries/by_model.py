@@ -21,8 +21,6 @@ from agent.solver.summaries.record import Record, record
 from agent.task import Task
 from sandboxes import Provider
 
-__all__ = ["ModelSummariser"]
-
 log = logging.getLogger(__name__)
 
 

@@ -13,8 +13,6 @@ from agent.run.rollouts import Summary
 from agent.solver.summaries.account import Account
 from agent.solver.summaries.record import Record
 
-__all__ = ["Witness", "contradictions"]
-
 _TEST = re.compile(r"[\w./-]+::[\w:]+(?:\[[^\]\s]*\])?")
 _FILE = re.compile(
     r"(?<![\w./:-])[\w./-]*\w\.(?:py|pyi|js|ts|go|rs|java|c|h|cpp|toml|cfg|ini|txt|json|md|ya?ml)\b(?!::)"

@@ -15,8 +15,6 @@ from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
 from agent.solver.summaries.wording import command, listed, named
 
-__all__ = ["Fault", "faults"]
-
 Fault = Literal[
     "syntax error",
     "time-out",

@@ -12,8 +12,6 @@ from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
 from agent.solver.summaries.wording import command, listed, named
 
-__all__ = ["hypothesis", "insights", "progress", "risks"]
-
 
 def hypothesis(record: Record) -> str:
     """What the rollout assumed to be wrong: the strategy that it followed, else the labels of its nodes."""

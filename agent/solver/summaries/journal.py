@@ -15,8 +15,6 @@ from agent.solver.summaries.record import Record, record
 from agent.solver.summaries.wording import command
 from sandboxes import Provider
 
-__all__ = ["JOURNAL", "in_words", "summarise"]
-
 JOURNAL = "journal"
 """The author of summaries made without a model."""
 

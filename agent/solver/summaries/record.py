@@ -18,8 +18,6 @@ from agent.run.run import Run
 from agent.run.tree.node import Node
 from sandboxes import Provider
 
-__all__ = ["Record", "record"]
-
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from agent.counting import first_of
 from agent.run.tree.node import Node
 
-__all__ = ["command", "listed", "named"]
-
 COMMAND_CHARACTERS = 300
 """The rest of a longer command is left out."""
 LISTED = 5

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from agent.run.rollouts import Candidate
-from agent.run.tree.tree import NodeId
-
-__all__ = ["OPINIONS", "baselines"]
+from agent.run.tree.node import NodeId
 
 OPINIONS = ("judge", "debate", "checklist")
 """The parts of an evaluation that are a model's score; the first one present counts."""

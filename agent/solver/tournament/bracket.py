@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from agent.run.ballots import Ballot
-from agent.run.tree.tree import NodeId
-
-__all__ = ["Match", "comparisons", "draw"]
+from agent.run.tree.node import NodeId
 
 _T = TypeVar("_T")
 

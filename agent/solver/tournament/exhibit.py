@@ -24,8 +24,6 @@ from agent.run.rollouts import Candidate
 from agent.task import Task
 from agent.untrusted import visible
 
-__all__ = ["group_messages", "letters", "read_ballot", "read_criteria"]
-
 TIE = "tie"
 """The answer of a judge who finds none better than the others."""
 MOST_WEIGHT = 5

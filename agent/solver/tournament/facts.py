@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 from agent.run.grade import Grade
 from agent.run.rollouts import Candidate
-from agent.run.tree.tree import NodeId
-
-__all__ = ["Entrant", "Facts", "Merit", "distinct", "facts"]
+from agent.run.tree.node import NodeId
 
 Merit = tuple[float, int, int, NodeId]
 

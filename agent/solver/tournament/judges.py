@@ -19,8 +19,6 @@ from agent.settings import TournamentSettings
 from agent.solver.tournament.exhibit import group_messages, letters, read_ballot, read_criteria
 from agent.task import Task
 
-__all__ = ["JUDGES", "ModelJudge", "judge_of"]
-
 _T = TypeVar("_T")
 
 

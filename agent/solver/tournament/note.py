@@ -14,8 +14,6 @@ from agent.solver.tournament.bracket import Match
 from agent.solver.tournament.facts import Entrant
 from agent.solver.tournament.ranking import Ranking
 
-__all__ = ["key", "note", "notes"]
-
 
 def key(number: int) -> str:
     """The key of the note with the ranking made after a round."""

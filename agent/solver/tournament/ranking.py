@@ -18,14 +18,12 @@ from random import Random
 from agent.run.ballots import Ballot, Judge
 from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.rollouts import Candidate
-from agent.run.tree.tree import NodeId
+from agent.run.tree.node import NodeId
 from agent.solver.tournament.bracket import Match, comparisons, draw
 from agent.solver.tournament.facts import Entrant, Merit, distinct
 from agent.solver.tournament.strength import Wins, chances, strengths, wins
 from agent.solver.tournament.voting import Booth
 from agent.task import Task
-
-__all__ = ["Ranking", "rank"]
 
 GROUP = 2
 VOTES = 8

@@ -12,9 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from random import Random
 
 from agent.run.ballots import Ballot
-from agent.run.tree.tree import NodeId
-
-__all__ = ["Wins", "chances", "strengths", "wins"]
+from agent.run.tree.node import NodeId
 
 Wins = Mapping[tuple[NodeId, NodeId], int]
 """How often the first candidate was preferred to the second."""

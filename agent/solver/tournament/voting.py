@@ -20,8 +20,6 @@ from agent.run.cross_tests import Matrix
 from agent.run.rollouts import Candidate
 from agent.task import Task
 
-__all__ = ["Booth"]
-
 log = logging.getLogger(__name__)
 
 

@@ -12,8 +12,6 @@ from benchmarks.batch.cluster.task import Order
 from benchmarks.data.sources import open_source, parted
 from benchmarks.data.sources.bundles import Bundles
 
-__all__ = ["pack"]
-
 _CODE = ("agent", "benchmarks", "prompts", "sandboxes")
 _SPECIAL = re.compile(r"[\\*?\[\]!# ]")
 """Characters with a meaning in patterns of .gitignore."""

@@ -18,8 +18,6 @@ from agent.errors import RamifyError
 from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.unpacking import unpack
 
-__all__ = ["UNFINISHED", "Ask", "Coordinator", "Superseded", "WorkerLease"]
-
 UNFINISHED = ".unfinished"
 """Below this folder of a batch, `ID/N/` holds the runs that did not finish and were begun anew."""
 _ARRIVING = ".arriving"

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.data.instances import Instance
 
-__all__ = ["Neighbours"]
-
 
 @dataclass(slots=True)
 class Neighbours:

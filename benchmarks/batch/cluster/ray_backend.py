@@ -33,8 +33,6 @@ from benchmarks.batch.runner import OnEvent, Solve, Take
 from benchmarks.batch.sandbox_choice import fitted
 from benchmarks.data.instances import Instance
 
-__all__ = ["Cluster", "WorkersLost", "on_ray"]
-
 log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0

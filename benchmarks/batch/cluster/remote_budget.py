@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from agent.budget import BudgetSpent, Stop, Usage
 from benchmarks.batch.cluster.coordinator import Ask
 
-__all__ = ["RemoteBudget"]
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteBudget:

@@ -8,8 +8,6 @@ from typing import Any
 
 from agent.errors import UsageError
 
-__all__ = ["options", "read", "room"]
-
 _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 """Resources that a task of Ray has an option for."""
 _AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?(e[0-9])?")

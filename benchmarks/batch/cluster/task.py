@@ -25,8 +25,6 @@ from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.instances import InstanceBroken
 from benchmarks.data.sources import open_source
 
-__all__ = ["Order", "work"]
-
 
 @dataclass(frozen=True, slots=True)
 class Order:

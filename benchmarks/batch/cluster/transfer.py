@@ -9,8 +9,6 @@ from typing import IO, cast
 
 from agent.run.paths import STORE
 
-__all__ = ["PIECE", "send"]
-
 PIECE = 64 * 1024
 """The largest piece, in bytes: Ray passes arguments of up to 100 KiB with the call and keeps larger ones in its object
 store."""

@@ -13,8 +13,6 @@ from agent.measure.ids import file_of
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.sources import changes
 
-__all__ = ["blinded", "names_hidden"]
-
 NOTHING = "true"
 """The test command of a solver if the language has no usual one, as it may know nothing of the tests."""
 _PARTS = re.compile(r"::|[\s()]+|#")

@@ -21,8 +21,6 @@ from benchmarks.data.jsonl_ledger import read_lines
 from benchmarks.data.sources import columns
 from sandboxes import Workspace
 
-__all__ = ["ENV", "Bundles", "environment_of", "workspace_of"]
-
 ENV = "/opt/env"
 MOUNT = "/workspace"
 _ENVIRONMENT = {"TZ": "UTC", "COLUMNS": "80", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}

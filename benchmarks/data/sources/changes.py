@@ -9,8 +9,6 @@ import os
 import re
 from dataclasses import dataclass
 
-__all__ = ["Change", "changes", "kept", "touched"]
-
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 

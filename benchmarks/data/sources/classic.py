@@ -16,8 +16,6 @@ from typing import Any
 from benchmarks.data.sources import changes
 from benchmarks.data.sources.columns import Row
 
-__all__ = ["eval_script", "parser_and_type"]
-
 _SPECS = Path(__file__).parent / "specs.json"
 _DELIMITER = "EOF_114329324912"
 _CALYPSO = "Automattic/wp-calypso"

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Row", "first", "instance_name", "patch", "path_inside", "read_object", "test_ids"]
-
 Row = Mapping[str, Any]
 
 

@@ -13,8 +13,6 @@ from agent.errors import UsageError
 from benchmarks.data.sources import programs
 from benchmarks.data.sources.columns import Row
 
-__all__ = ["SUFFIXES", "USUAL", "called", "data_files", "of_split", "read_rows"]
-
 SUFFIXES = (".jsonl", ".json", ".parquet", ".arrow")
 USUAL = ("test", "train")
 """The splits to try, in this order, if none is named."""

@@ -15,8 +15,6 @@ from benchmarks.data.sources.rebench import rebench, rebench_2
 from benchmarks.data.sources.swebench import gym, swebench, swebench_5
 from benchmarks.data.sources.swesmith import smith
 
-__all__ = ["FORMATS", "Format", "format_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Format:

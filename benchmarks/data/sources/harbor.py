@@ -23,8 +23,6 @@ from benchmarks.data.instances import Hidden, Instance, InstanceBroken
 from benchmarks.data.sources import columns, images
 from sandboxes import Workspace
 
-__all__ = ["Harbor"]
-
 _VERIFY = r"""
 rm -rf /logs/verifier; mkdir -p /logs/verifier; bash /tests/test.sh
 cd /logs/verifier; test -f reward.txt && exec grep -Eqx '[[:space:]]*1(\.0*)?[[:space:]]*' reward.txt

@@ -8,8 +8,6 @@ from pathlib import Path
 from agent.errors import UsageError
 from benchmarks.data.sources.files import SUFFIXES, USUAL, called, data_files, of_split
 
-__all__ = ["dataset_files"]
-
 
 def dataset_files(repository: str, split: str) -> list[Path]:
     """The files of a split of the set `owner/name`, downloaded if the cache lacks them. Without a `split`, `test` is

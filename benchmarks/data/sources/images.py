@@ -10,17 +10,6 @@ from shlex import quote
 from benchmarks.data.sources.columns import Row, first
 from sandboxes import Workspace
 
-__all__ = [
-    "ALONE",
-    "SEALED",
-    "SEALED_WHERE_KEPT",
-    "applying",
-    "checked_out",
-    "image_of",
-    "published",
-    "qualified",
-]
-
 SEALED = """set -e
 git() { command git -c safe.directory='*' "$@"; }
 git checkout -q --detach

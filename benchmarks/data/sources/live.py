@@ -9,8 +9,6 @@ from benchmarks.data.sources import columns, images, scripts
 from benchmarks.data.sources.columns import Row
 from benchmarks.data.sources.swebench import TESTBED, hidden_of, instance_of
 
-__all__ = ["live"]
-
 _COMMANDS = ("rebuild_cmds", "test_cmds", "print_cmds")
 _DEFINED = "def parser"
 """Marks a column that holds a program instead of the name of a parser."""

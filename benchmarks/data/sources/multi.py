@@ -14,8 +14,6 @@ from benchmarks.data.sources import columns, images
 from benchmarks.data.sources.columns import Row
 from sandboxes import Workspace
 
-__all__ = ["PARSERS", "SPECIFIC", "multi"]
-
 _RUN = "bash /home/run.sh"
 """Runs the tests on the checkout as it is (Multi-SWE-bench, `harness/repos`)."""
 _HIDE = "rm -f /home/fix.patch /home/test.patch /home/fix-run.sh /home/test-run.sh"

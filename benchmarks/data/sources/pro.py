@@ -17,8 +17,6 @@ from benchmarks.data.sources.programs import PARSER, RUNNER
 from benchmarks.data.sources.swebench import COMMANDS, hidden_of, instance_of
 from sandboxes import Workspace
 
-__all__ = ["pro"]
-
 _LANGUAGES = {"js": "javascript", "ts": "typescript"}
 _MOUNT = "/app"
 _PLACE = "/workspace"

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from benchmarks.data.sources.columns import Row
 
-__all__ = ["PARSER", "RUNNER", "folder_beside", "with_programs"]
-
 FOLDER = "run_scripts"
 RUNNER, PARSER = "run_script.sh", "parser.py"
 """The names of the files, and of the columns that hold their text."""

@@ -18,8 +18,6 @@ from benchmarks.data.instances import Hidden, Instance
 from sandboxes import Workspace
 from sandboxes.git.diff import Difference, Side, patch
 
-__all__ = ["QuixBugs"]
-
 _BUGGY, _CORRECT, _TESTS, _DATA = "python_programs", "correct_python_programs", "python_testcases", "json_testcases"
 _SHARED = ("conftest.py", "LICENSE*", f"{_BUGGY}/node.py", f"{_TESTS}/node.py", f"{_TESTS}/load_testdata.py")
 _STATEMENT = """\

@@ -13,8 +13,6 @@ from benchmarks.data.sources.columns import Row
 from sandboxes import Workspace
 from sandboxes.git.diff import Difference, Side, patch
 
-__all__ = ["r2e"]
-
 _PYTHON = "/testbed/.venv/bin"
 _ENV = {"PATH": f"{_PYTHON}:/root/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 _HIDE = "rm -rf /r2e_tests /testbed/r2e_tests /testbed/run_tests.sh"

@@ -11,8 +11,6 @@ from benchmarks.data.sources import changes, columns, images
 from benchmarks.data.sources.columns import Row
 from benchmarks.data.sources.swebench import PYTEST, hidden_of, instance_of
 
-__all__ = ["rebench", "rebench_2"]
-
 
 def rebench(row: Row) -> Instance:
     """A row of the first set: Python, with one command that takes test files."""

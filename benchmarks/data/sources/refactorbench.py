@@ -20,8 +20,6 @@ from benchmarks.data.sources import columns
 from sandboxes import Workspace
 from sandboxes.git.diff import Difference, Side, patch
 
-__all__ = ["LEVELS", "RefactorBench"]
-
 LEVELS = ("descriptive", "base", "lazy")
 """The levels, from the most detailed instruction to the shortest."""
 _CHECKER = "_checker/test_checker.py"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["reversed_patch"]
-
 _OPPOSITES = (
     (b"--- ", b"+++ "),
     (b"old mode ", b"new mode "),

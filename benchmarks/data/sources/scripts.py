@@ -13,8 +13,6 @@ from shlex import quote
 from benchmarks.data.instances import Reader
 from benchmarks.data.sources import changes
 
-__all__ = ["eval_script", "kept", "reader_of"]
-
 _PUT_BACK = 'git checkout -q HEAD -- "$path" 2>/dev/null || rm -rf "$path"'
 _LOG, _PROGRAM = "/tmp/ramify.log", "/tmp/ramify-reader.py"  # noqa: S108  # inside the sandbox, where nobody else is
 _READER = """

@@ -18,11 +18,6 @@ from benchmarks.data.instances import EvalType, Hidden, Instance
 from benchmarks.data.sources import changes, classic, columns, images, scripts
 from benchmarks.data.sources.columns import Row
 
-__all__ = [
-    "COMMANDS", "PYTEST", "TESTBED", "gym", "hidden_of", "instance_of", "parser_of", "pytest_on", "swebench",
-    "swebench_5",
-]  # fmt: skip
-
 TESTBED = "/testbed"
 PYTEST = "python -m pytest -q -p no:cacheprovider"
 COMMANDS = {

@@ -15,8 +15,6 @@ from benchmarks.data.sources.columns import Row
 from benchmarks.data.sources.reversing import reversed_patch
 from benchmarks.data.sources.swebench import PYTEST, TESTBED, instance_of, pytest_on
 
-__all__ = ["smith"]
-
 
 def smith(row: Row) -> Instance:
     """A row of SWE-smith."""

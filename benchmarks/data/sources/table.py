@@ -18,8 +18,6 @@ from benchmarks.data.sources.formats import format_of
 from benchmarks.data.sources.swebench import COMMANDS
 from sandboxes import Workspace
 
-__all__ = ["Table", "revealed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

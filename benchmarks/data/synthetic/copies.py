@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from agent.learning.export.duplicates import likeness, sketch, words
 
-__all__ = ["LEAST_WORDS", "NEAR", "Copies"]
-
 NEAR = 0.7
 """Functions with at least this share of common word triples are near copies."""
 LEAST_WORDS = 20

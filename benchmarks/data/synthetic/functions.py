@@ -14,8 +14,6 @@ from hashlib import sha256
 from agent.policy.edit.numbering import numbered, numbers, spelled
 from benchmarks.data.synthetic.copies import NEAR, Copies
 
-__all__ = ["Families", "Function", "functions", "normal", "unnamed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Function:

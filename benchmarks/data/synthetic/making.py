@@ -25,8 +25,6 @@ from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants, repairable
 from benchmarks.data.synthetic.sweep import Sweep, Tested
 from sandboxes import Provider, Workspace
 
-__all__ = ["Material", "Recipe", "row_of", "rows", "statement"]
-
 OTHER = ("test_*.py", "*_test.py", "conftest.py", "setup.py", "noxfile.py", "__main__.py")
 FOLDERS = {"test", "tests", "testing", "doc", "docs", "example", "examples", "benchmarks", "scripts", "build"}
 ROUNDS = 2

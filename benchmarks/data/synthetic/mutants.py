@@ -17,8 +17,6 @@ from agent.policy.mutate.source import Change, Source, Unsupported, apply
 from benchmarks.data.synthetic.functions import Function, functions
 from benchmarks.data.synthetic.operators import OPERATORS
 
-__all__ = ["Mutant", "drawn", "mutants", "repairable"]
-
 _EDITED = (cst.BaseExpression, cst.ComparisonTarget, cst.AugAssign, cst.BaseStatement, cst.Slice)
 LINES = (2, 80)
 """The shortest and the longest function that is broken."""

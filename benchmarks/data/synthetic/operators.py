@@ -16,8 +16,6 @@ from agent.policy.mutate.block import is_docstring, whole_lines
 from agent.policy.mutate.site import Site
 from agent.policy.mutate.source import Change
 
-__all__ = ["OPERATORS", "Operator"]
-
 Operator = Callable[[Site], Iterator[Change]]
 """Yields every way to break a node; nothing if the operator does not apply."""
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from agent.learning.export.splits import bucket
 from benchmarks.data.synthetic.functions import Families, Function, unnamed
 
-__all__ = ["NAMES", "Splitting"]
-
 NAMES = ("train", "lines", "repositories")
 
 

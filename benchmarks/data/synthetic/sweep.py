@@ -15,8 +15,6 @@ from pathlib import Path
 from agent.errors import UsageError
 from sandboxes import Provider, Sandbox, Snapshot
 
-__all__ = ["Sweep", "Tested", "Version", "arguments_of", "lines_of"]
-
 Version = Mapping[str, str]
 """The new texts of files, by path."""
 

@@ -18,8 +18,6 @@ from agent.settings import Settings
 from benchmarks.data.synthetic.making import Material, Recipe, rows
 from benchmarks.data.synthetic.splitting import NAMES, Splitting
 
-__all__ = ["synthesize", "table"]
-
 
 def synthesize(
     repositories: Sequence[Path],

@@ -9,8 +9,6 @@ from typing import Any
 from agent.counting import counted
 from benchmarks.grading.verdicts import Verdict
 
-__all__ = ["Agreement", "agreement"]
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:

@@ -22,8 +22,6 @@ from benchmarks.data.predictions import Prediction, write_predictions
 from benchmarks.grading.harness.reports import read_reports
 from benchmarks.grading.verdicts import Verdict
 
-__all__ = ["Harness", "HarnessFailed", "command", "find", "run"]
-
 TIMEOUT_S = 1800
 FIND_S = 120
 VERSION = "from importlib.metadata import version; print(version('swebench'))"

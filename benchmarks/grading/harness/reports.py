@@ -13,8 +13,6 @@ from agent.measure import SuiteReport
 from benchmarks.data.predictions import Prediction
 from benchmarks.grading.verdicts import Verdict, describe, patch_digest
 
-__all__ = ["read_reports"]
-
 SCHEMA = 2
 REFUSED = ">>>>> Patch Apply Failed"
 TIMED_OUT = re.compile(r"Test timed out after \d+ seconds")

@@ -22,8 +22,6 @@ from benchmarks.data.instances import Hidden, Instance, Reader
 from benchmarks.grading.verdicts import Finding
 from sandboxes import ExecResult, Provider, Sandbox, Snapshot
 
-__all__ = ["LOG_BYTES", "run_script"]
-
 LOG_BYTES = 32 << 20
 """The limit for a log. A sandbox for eval scripts should let a command print as much."""
 SCRIPT = "/eval.sh"

@@ -18,8 +18,6 @@ from agent.run.eviction import kept_patch
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId, Step
 
-__all__ = ["details"]
-
 PATCH_BYTES = 200_000
 ANSWER_CHARACTERS = 4_000
 

@@ -19,8 +19,6 @@ from typing import Any, Literal
 
 from agent.untrusted import visible
 
-__all__ = ["Page", "document", "packed"]
-
 Page = Literal["tree", "batch"]
 CHUNK = 64
 """How many objects are packed together; the page unpacks only the packs that it shows."""

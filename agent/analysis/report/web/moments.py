@@ -23,8 +23,6 @@ from agent.run.events import (
     Voted,
 )
 
-__all__ = ["moments"]
-
 
 def moments(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
     """An object for each event that the page shows: `node` is where it happened, `at` the node it began from."""

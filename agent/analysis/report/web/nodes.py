@@ -10,8 +10,6 @@ from agent.analysis.report.summary import tally
 from agent.run.run import Run
 from agent.run.tree.node import ROOT, Node
 
-__all__ = ["rows"]
-
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
     """An object for each node, by id."""

@@ -17,8 +17,6 @@ from agent.solver.outcome import result_of
 from agent.solver.tournament.note import notes
 from agent.untrusted import issue_text, one_line
 
-__all__ = ["overview"]
-
 TITLE_CHARACTERS = 120
 REASON_CHARACTERS = 2_000
 SETTINGS = ("policy", "search", "value", "workers", "rollouts", "rounds", "seed")

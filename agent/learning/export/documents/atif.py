@@ -17,8 +17,6 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId
 from agent.version import version
 
-__all__ = ["Atif"]
-
 VERSION = "ATIF-v1.7"
 Step = dict[str, Any]
 

@@ -14,8 +14,6 @@ from agent.parsing import loads
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["Call", "Exchange", "exchanges", "patch_of", "winner"]
-
 NOT_CARRIED_OUT = Observation("", ok=False)
 
 

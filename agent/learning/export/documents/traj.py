@@ -19,8 +19,6 @@ from agent.models import Message
 from agent.run.action_log import task_of
 from agent.run.run import Run
 
-__all__ = ["Traj"]
-
 FORMAT = "mini-swe-agent-1.1"
 _LIMITS = {
     **dict.fromkeys(("NODES", "MEASUREMENTS", "CALLS", "TOKENS", "COST", "BATCH"), "LimitsExceeded"),

@@ -10,8 +10,6 @@ from agent.policy.mutate.scope import likeness
 from agent.policy.mutate.site import Site, Variant
 from agent.policy.mutate.source import Change
 
-__all__ = ["add_argument", "another_function", "drop_argument", "swap_arguments", "usual_argument"]
-
 _KIN = (
     ("match", "fullmatch", "search"),
     ("any", "all"),

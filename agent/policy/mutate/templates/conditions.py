@@ -8,8 +8,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["constant_condition", "extended", "negated", "none_check"]
-
 
 def _is_condition(site: Site) -> bool:
     match site.parent:

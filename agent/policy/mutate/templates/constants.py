@@ -9,8 +9,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["another_boolean", "another_default", "another_number", "another_quantifier", "another_value", "returned"]
-
 
 def another_number(site: Site) -> Iterator[Variant]:
     """`1` to `2`, `0`, `-1`."""

@@ -8,8 +8,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["another_exception"]
-
 _KIN = {
     "KeyError": ("IndexError", "LookupError", "AttributeError", "TypeError", "ValueError"),
     "IndexError": ("KeyError", "LookupError", "TypeError"),

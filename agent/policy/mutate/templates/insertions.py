@@ -11,8 +11,6 @@ from agent.policy.mutate.kinds import affinity
 from agent.policy.mutate.scope import Binding
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["insert_assignment", "insert_call", "insert_jump", "insert_reset"]
-
 _ADDING = ("append", "add", "appendleft", "push", "put", "insert")
 
 

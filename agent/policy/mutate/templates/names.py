@@ -10,15 +10,6 @@ from agent.policy.mutate.kinds import affinity
 from agent.policy.mutate.scope import Binding, likeness
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = [
-    "another_attribute",
-    "another_key",
-    "another_name",
-    "another_target",
-    "swap_index",
-    "variable_for_expression",
-]
-
 
 def unused(binding: Binding) -> bool:
     """Whether a variable is assigned and never read: often it is the one that was meant."""

@@ -8,8 +8,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["off_by_name", "off_by_one", "slice_like_sibling", "sliced", "squared"]
-
 
 def off_by_one(site: Site) -> Iterator[Variant]:
     """`x` to `x + 1` or `x - 1`."""

@@ -8,8 +8,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["another_comparison", "another_operator", "drop_operand", "other_bound", "swap_operands"]
-
 _COMPARISONS = {
     "<": {"<=": 0.6, ">": 0.4, ">=": 0.15, "!=": 0.05},
     "<=": {"<": 0.6, ">=": 0.35, ">": 0.15, "==": 0.05},

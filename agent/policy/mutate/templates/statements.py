@@ -10,8 +10,6 @@ from agent.policy.mutate.block import block_of, in_loop, is_docstring, jumps, wh
 from agent.policy.mutate.site import Site, Variant
 from agent.policy.mutate.source import Change
 
-__all__ = ["assign_for_call", "delete", "loop_for_branch", "move", "reorder_branches", "swap_statements"]
-
 _UPDATES = ("append", "add", "appendleft", "push", "put", "insert", "update", "extend")
 
 

@@ -8,8 +8,6 @@ import libcst as cst
 
 from agent.policy.mutate.site import Site, Variant
 
-__all__ = ["one_tuple", "prepend", "unwrap", "wrap"]
-
 _WRAPPERS = ("int", "abs", "str", "list", "len", "bool", "sorted", "set", "float", "reversed", "repr", "tuple", "round")
 
 
@@ -77,7 +75,7 @@ def _bounded(site: Site) -> Iterator[Variant]:
             if "int" not in site.kinds(target) | site.kinds(value):
                 return
             old, held = site.code(), site.code(target)
-            again = 0.35 if _loops(site) else 0.08
+            again = 0.35 if any(isinstance(a, cst.For | cst.While) for a in site.source.ancestors(site.node)) else 0.08
             yield site.variant(f"max({held}, {old})", f"keep the larger {held}", again)
             yield site.variant(f"max(0, {old})", "not below 0", again * 0.9)
             yield site.variant(f"min({held}, {old})", f"keep the smaller {held}", again * 0.6)
@@ -89,10 +87,6 @@ def _bounded(site: Site) -> Iterator[Variant]:
                 for bound in ("max", "min"):
                     text = f"{bound}({site.code(side)}, {site.code()})"
                     yield site.variant(text, f"{bound} with {site.code(side)[:20]}", 0.08 / (1 + rank))
-
-
-def _loops(site: Site) -> bool:
-    return any(isinstance(a, cst.For | cst.While) for a in site.source.ancestors(site.node))
 
 
 def unwrap(site: Site) -> Iterator[Variant]:
