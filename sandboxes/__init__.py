@@ -174,8 +174,9 @@ class Provider(Protocol):
         """Every workspace path (ignored files too, directories not) that differs, sorted by path."""
         ...
 
-    def diff(self, old: Snapshot, new: Snapshot) -> bytes:
-        """A git patch from `old` to `new` of the workspace, byte-exact, for `git apply -p1`.
+    def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
+        """A git patch from `old` to `new` of the workspace, byte-exact, for `git apply -p1`, with so many unchanged
+        lines around each change.
 
         New files that git would ignore, `.git` and nested repositories are left out, and new files of more than 64 MiB,
         which is said. Empty when nothing differs.

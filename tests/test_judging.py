@@ -41,7 +41,7 @@ def case(
     """A state of the second generation, about which models may be asked."""
     root = Node(0, (), (), Snapshot("0", "0"), changes.pop("baseline", BASELINE), Evaluation(0.1))
     task = Task("t", changes.pop("statement", "It is wrong."), Workspace(), "pytest", goals)
-    return EvaluationInput(task, (root,), report, lambda: patch, **{"ask": directly, **changes})
+    return EvaluationInput(task, (root,), report, lambda context=3: patch, **{"ask": directly, **changes})
 
 
 def report(**ends: Outcome) -> SuiteReport:
@@ -126,6 +126,12 @@ def test_what_comes_before_the_candidate_is_the_same_for_every_candidate():
     first, second = (heard[1]["content"] for heard in model.heard)
     assert first.partition("This is the change")[0] == second.partition("This is the change")[0] != ""
     assert model.heard[0][0] == model.heard[1][0]
+
+
+def test_the_lines_around_a_change_are_shown_too():
+    model = always(opinion())
+    Judge(model).evaluate(replace(case(), patch=lambda context=3: b"+ x = 1\n" + b" around\n" * context))
+    assert model.heard[0][1]["content"].count("\n around") == 10
 
 
 def test_a_change_cannot_close_its_fence_hide_text_or_fill_the_question():

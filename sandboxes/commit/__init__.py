@@ -206,9 +206,9 @@ class CommitProvider:
             Change(path, kind_of(_leaf(before, path), _leaf(after, path))) for path in differing(before, after)
         )
 
-    def diff(self, old: Snapshot, new: Snapshot) -> bytes:
+    def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
         """As `sandboxes.Provider.diff`."""
-        return patch(self._differences(old, new))
+        return patch(self._differences(old, new), context=context)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
         """As `sandboxes.Provider.merge`."""

@@ -34,6 +34,17 @@ class Patches(Given):
         assert {("a.log", "removed"), ("pkg/deep/one.txt", "added"), ("crlf.txt", "modified")} <= back
         assert provider.changes(new, new) == ()
 
+    def test_a_patch_shows_as_many_unchanged_lines_as_are_asked_for(self, provider: Provider, base: Snapshot) -> None:
+        with provider.at(base) as box:
+            box.write("long.txt", b"".join(b"%d\n" % n for n in range(100)))
+            old = box.snapshot()
+            assert sh(box, "sed -i s/^50$/new/ long.txt").exit_code == 0
+            new = box.snapshot()
+        for context in (0, 3, 10):
+            lines = provider.diff(old, new, context=context).splitlines()
+            assert sum(line.startswith(b" ") for line in lines) == 2 * context
+        assert provider.diff(old, new) == provider.diff(old, new, context=3)
+
     def test_a_patch_applied_to_the_checkout_gives_the_state(
         self, provider: Provider, base: Snapshot, workspace: Workspace, tmp_path: Path
     ) -> None:

@@ -166,9 +166,9 @@ class ForkingProvider:
         header, _ = self._ask_of("compare", old, new, rules=False)
         return tuple(Change(path, kind_of(before, after)) for path, before, after in header["changes"])
 
-    def diff(self, old: Snapshot, new: Snapshot) -> bytes:
+    def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
         """As `sandboxes.Provider.diff`."""
-        return patch(self._differences(old, new))
+        return patch(self._differences(old, new), context=context)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
         """As `sandboxes.Provider.merge`."""

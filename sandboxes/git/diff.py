@@ -88,21 +88,21 @@ def _say_left_out(path: str, size: int) -> None:
     )
 
 
-def patch(differences: Sequence[Difference]) -> bytes:
-    """The patch from the old sides to the new ones."""
+def patch(differences: Sequence[Difference], *, context: int = 3) -> bytes:
+    """The patch from the old sides to the new ones, with so many unchanged lines around each change."""
     if not differences:
         return b""
     with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
         git = Git(Path(directory, "git"))
         old = tree(git, ((difference.path, difference.old) for difference in differences))
         new = tree(git, ((difference.path, difference.new) for difference in differences))
-        return shown(git, old, new)
+        return shown(git, old, new, context=context)
 
 
-def shown(git: Git, old: str, new: str) -> bytes:
-    """The patch from one tree of a repository to another."""
-    return git.run("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv",
-                   "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
+def shown(git: Git, old: str, new: str, *, context: int = 3) -> bytes:
+    """The patch from one tree of a repository to another; `context` as for `patch`."""
+    return git.run("diff-tree", f"-U{context}", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
+                   "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
 
 
 def tree(git: Git, sides: Iterable[tuple[str, Side | None]]) -> str:

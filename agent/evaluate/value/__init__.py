@@ -27,8 +27,8 @@ class EvaluationInput:
     path: tuple[Node, ...]
     """From the root to the state's parent; empty for the root itself."""
     report: SuiteReport
-    patch: Callable[[], bytes] = bytes
-    """The state's changes to the base state, as a git patch."""
+    patch: Callable[..., bytes] = lambda context=3: b""
+    """The state's changes to the base state, as a git patch with `context` unchanged lines around each change."""
     ask: Ask | None = None
     """Asks a model; None if no model may be asked."""
     memo: Memo = field(default=lambda key, find: find())

@@ -20,6 +20,8 @@ from agent.untrusted import fence, issue_text, terminal_text, visible
 
 ISSUE_BYTES = 30_000
 PATCH_BYTES = 40_000
+CONTEXT = 10
+"""How many unchanged lines a judge sees around each change: what decides may stand a few lines away."""
 NOTES_BYTES = 6_000
 SPEECH_BYTES = 8_000
 ASSESSMENT_BYTES = 2_000
@@ -33,7 +35,7 @@ def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) ->
 
 def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
     """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
-    before, after, patch = case.path[0].report, case.report, case.patch()
+    before, after, patch = case.path[0].report, case.report, case.patch(context=CONTEXT)
     candidate = shown_candidate(before, after, patch, tests.notes, length, own_tests=case.own_tests)
     return _conversation(f"{shown_issue(case.task, length)}\n\n{candidate}", question)
 
