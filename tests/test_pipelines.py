@@ -59,6 +59,7 @@ def outputs_of(file):
 
 # -- a red build ---------------------------------------------------------------------------------------------------
 
+PASSES = "test_mean_of_some"
 NESTED = """import pytest
 
 
@@ -112,6 +113,17 @@ def test_a_report_that_says_nothing_is_an_error_that_names_it(tmp_path, text, me
         (tmp_path / "r.xml").write_text(text, encoding=encoding)
         with pytest.raises(UsageError, match=message):
             read_failures(tmp_path / "r.xml", tmp_path)
+
+
+def test_a_test_of_the_report_that_passes_here_is_no_goal_and_is_named(namespaces, red, tmp_path):
+    cases = "".join(
+        f'<testcase classname="test_means" name="{n}"><failure/></testcase>' for n in (PASSES, GOAL.partition("::")[2])
+    )
+    (tmp_path / "r.xml").write_text(f"<testsuite>{cases}</testsuite>")
+    done = ramify(red, tmp_path, "solve", "--from-junit", tmp_path / "r.xml", "-c", PLAIN, "--max-states", "1")
+    assert done.returncode == 1, done.stderr
+    assert f"goal     1 test has to pass: {GOAL}\n" in done.stderr
+    assert f"named as goals, but not failing before the search: test_means.py::{PASSES}\n" in done.stderr
 
 
 @pytest.mark.slow
