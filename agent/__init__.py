@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agent.build.composition import resume
     from agent.build.composition import start as solve
     from agent.build.streaming import iter_solve
+    from agent.cli.ci.junit import read_failures
+    from agent.cli.ci.patch_check import check as check_patch
     from agent.config import load
     from agent.errors import RamifyError
     from agent.run.command_queue import steer
@@ -35,8 +37,10 @@ __all__ = [
     "Run",
     "Settings",
     "Task",
+    "check_patch",
     "iter_solve",
     "load",
+    "read_failures",
     "resume",
     "solve",
     "steer",
@@ -49,8 +53,10 @@ _HOMES = {
     "Run": ("agent.run.run", "Run"),
     "Settings": ("agent.settings", "Settings"),
     "Task": ("agent.task", "Task"),
+    "check_patch": ("agent.cli.ci.patch_check", "check"),
     "iter_solve": ("agent.build.streaming", "iter_solve"),
     "load": ("agent.config", "load"),
+    "read_failures": ("agent.cli.ci.junit", "read_failures"),
     "resume": ("agent.build.composition", "resume"),
     "solve": ("agent.build.composition", "start"),
     "steer": ("agent.run.command_queue", "steer"),

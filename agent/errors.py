@@ -9,7 +9,7 @@
      |    +-- Stopped             4    the run ended while it waited for its model; the run says how it ended
      +-- PolicyError              5    the policy failed: unreadable format, context overflow
      |    +-- TooLong             5    the model refuses a conversation of this length
-     +-- MeasureError             6    the tests cannot be run at all: nothing collected, no result to trust
+     +-- MeasureError             2    the tests cannot be run at all: nothing collected, no result to trust
      |    +-- NoSuchCommand       2    the test command does not exist, or cannot be executed
      +-- JournalError             6    the run directory is not a run, or belongs to a newer version
      |    +-- RunInUse            6    another process holds the run
@@ -84,11 +84,11 @@ class TooLong(PolicyError):
 class MeasureError(RamifyError):
     """The tests cannot be run at all."""
 
+    exit_code = UsageError.exit_code
+
 
 class NoSuchCommand(MeasureError):
     """The test command does not exist, or cannot be executed."""
-
-    exit_code = UsageError.exit_code
 
 
 class JournalError(RamifyError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 
-from agent.errors import JournalError
+from agent.errors import JournalError, UsageError
 from agent.parsing import adapter, reason
 from sandboxes import Provider, Snapshot, Workspace
 
@@ -25,12 +25,13 @@ class Task:
     test_command: str
     """A shell command, run from the root of the workspace."""
     goal_tests: tuple[str, ...] = ()
-    """Ids of visible tests that fail now and have to pass. Empty: not known, unless `goal_failing`."""
+    """Ids of visible tests that have to pass. Each has to fail now, unless `goal_failing`. Empty: not known, unless
+    `goal_failing`."""
     protected_paths: tuple[str, ...] = ()
     """Glob patterns, relative to the workspace, of files that a patch may not use to change the results of the tests,
     besides the patterns that are always protected (`agent.evaluate.guard`)."""
     goal_failing: bool = False
-    """All tests that fail in the base state are goals, if `goal_tests` is empty."""
+    """The goals are the tests that fail in the base state: those of `goal_tests`, or of all if that is empty."""
     base: str = ""
     """The commit of the workspace, for the record; may be empty."""
     framework: str = ""
@@ -40,6 +41,16 @@ class Task:
     """The user's own instructions for every model that proposes edits (trusted text)."""
     tags: dict[str, str] = field(default_factory=dict)
     """Further facts for reports and exports (repository, licence, source); never shown to a policy."""
+
+    def __post_init__(self) -> None:
+        """Refuse one string for several.
+
+        Raises:
+            agent.errors.UsageError: `goal_tests` or `protected_paths` is a string.
+        """
+        for name in ("goal_tests", "protected_paths"):
+            if isinstance(value := getattr(self, name), str):
+                raise UsageError(f"Task({name}={value!r}) is one string; give a tuple: ({value!r},)")
 
 
 def dump_task(task: Task) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""A bot that answers a red build: `bot.py CHECKOUT PATCH` writes a patch, and prints what a comment would say."""
+"""A bot that answers a red build: `bot.py CHECKOUT PATCH` writes a patch, and prints what a comment would say. If it is
+killed, the same command goes on where it was."""
 
+import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from agent import RamifyError, Task, load, solve
@@ -10,13 +11,15 @@ from sandboxes import SandboxError, Workspace
 
 def main(checkout: Path, patch: Path) -> int:
     """The exit code says whether there is something to propose."""
-    task = Task("red-build", "The build is red.", Workspace(path=checkout), "python3 -m pytest -q")
-    with tempfile.TemporaryDirectory(prefix="bot-") as place:  # keep the run instead if somebody is to look at its tree
-        try:
-            result = solve(task, load(overrides=["budget.max_seconds=120"]), Path(place) / "run")
-        except (RamifyError, SandboxError) as error:
-            print(f"cannot search: {error}")
-            return 2
+    head = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], check=True, text=True, stdout=subprocess.PIPE)
+    commit = head.stdout.strip()
+    task = Task("red-build", "The build is red.", Workspace(path=checkout), "python3 -m pytest -q", base=commit)
+    run = patch.with_name(f"{patch.stem}-{commit[:12]}")  # `ramify show` reads it; remove it when nobody will
+    try:
+        result = solve(task, load(overrides=["budget.max_seconds=120"]), run)
+    except (RamifyError, SandboxError) as error:
+        print(f"cannot search: {error}")
+        return 2
     patch.write_bytes(result.patch)
     before, after = result.baseline["failed"], result.final["failed"]
     print(f"{result.status}: {before} failed, {after} with the patch; {result.nodes} states in {result.seconds:.0f} s")

@@ -17,7 +17,21 @@ from typing import TYPE_CHECKING, Any
 from ramify.packages import take_precedence
 
 if TYPE_CHECKING:
-    from agent import Order, RamifyError, Result, Run, Settings, Task, iter_solve, load, resume, solve, steer
+    from agent import (
+        Order,
+        RamifyError,
+        Result,
+        Run,
+        Settings,
+        Task,
+        check_patch,
+        iter_solve,
+        load,
+        read_failures,
+        resume,
+        solve,
+        steer,
+    )
     from sandboxes import Workspace
 
 __all__ = [
@@ -28,8 +42,10 @@ __all__ = [
     "Settings",
     "Task",
     "Workspace",
+    "check_patch",
     "iter_solve",
     "load",
+    "read_failures",
     "resume",
     "solve",
     "steer",

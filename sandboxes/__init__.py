@@ -212,5 +212,6 @@ class Provider(Protocol):
         ...
 
     def close(self) -> None:
-        """End every lease and process; snapshots stay on disk for the next provider on the same store."""
+        """End every lease and process; snapshots stay on disk for the next provider on the same store. May be called
+        while other threads use leases: they, and whoever asks for one afterwards, get SandboxLost."""
         ...

@@ -43,7 +43,7 @@ def test_a_source_that_cannot_be_parsed_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (("--test", "python3 -m pytest -q nowhere"), 6, "--test"),
+        (("--test", "python3 -m pytest -q nowhere"), 2, "--test"),
         (("--test", "no-such-program"), 2, "no-such-program"),
         (("--goal-test", "test_means.py::test_mean_of_some"), 2, "does not fail"),
         (("--goal-test", "test_means.py::test_mean_of_nothin"), 2, "test_mean_of_nothing"),

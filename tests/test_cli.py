@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent import steer
+from agent import Task, load, solve, steer
 from agent.budget import Usage
 from agent.cli import checkout
-from agent.errors import RamifyError
+from agent.errors import RamifyError, UsageError
 from agent.run.commands import Order
 from agent.run.events import Added, Ended, Spent, Started, Steered
 from agent.run.journal import read_events
 from agent.run.paths import STORE
 from agent.run.run import Run
-from sandboxes import Snapshot
+from sandboxes import Snapshot, Workspace
 from sandboxes.namespace import provider as namespace
 from tests import commands
 from tests.scripted_server import ScriptedServer, says
@@ -208,11 +208,11 @@ class TestRefusals:
         assert said in done.stderr
 
     def test_a_run_that_is_refused_after_it_began_ends_with_the_reason(self, ramify, repo, tmp_path):
-        done = ramify("solve", "--issue", "x", "--repo", repo, "--goal-test", "nothing.py::test_x", "--out", "run")
-        assert done.returncode == 2, done.stderr
+        task = Task("t", "x", Workspace(path=repo), "python3 -m pytest -q", ("nothing.py::test_x",))
+        with pytest.raises(UsageError, match=r"there is no test 'nothing\.py::test_x'"):
+            solve(task, load(), tmp_path / "run")
         *_, ended = read_events(tmp_path / "run" / "journal.jsonl")
         assert (ended.status, ended.stop) == ("no_patch", "FAILED")
-        assert ended.reason in done.stderr
         assert ended.reason.startswith("there is no test 'nothing.py::test_x'")
         assert f"no_patch: stopped by an error ({ended.reason})" in ramify("show", "run").stdout
         assert ramify("resume", "run").returncode == 2

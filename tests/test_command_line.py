@@ -97,6 +97,7 @@ class TestHelp:
         with Run.open(tmp_path / "ramify" / "runs" / "words") as run:
             run.record(Started({}, {}, Snapshot("s0", "d0")))
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        monkeypatch.chdir(tmp_path)
         command = COMMANDS[path]
         context = command.make_context(" ".join(path), [], resilient_parsing=True, max_content_width=100)
         said = command.get_help(context).splitlines()

@@ -93,6 +93,23 @@ def test_where_all_failing_tests_lack_a_package_the_remedy_is_told(ramify):
     assert "the tests that fail only lack a package (nobody_has): install it" in said.stderr
 
 
+def test_a_goal_in_a_file_that_lacks_a_package_is_refused_before_the_search(ramify):
+    files = WRONG | {"test_a.py": "import nobody_has\n\n\ndef test_a():\n    pass\n"}
+    said = ramify(files, "fix", "test_a.py::test_a")
+    assert said.returncode == 2, said.stderr
+    assert "cannot be repaired" not in said.stderr
+    assert said.stderr.splitlines()[-1].startswith(
+        "ramify: the goal test 'test_a.py::test_a' is in a file that cannot be imported without nobody_has: install it"
+    )
+
+
+def test_without_a_model_the_result_says_that_nobody_read_the_issue(ramify):
+    said = ramify(WRONG, "solve", "--issue", "Totals are printed in red.", *PLAIN)
+    assert said.returncode == 0, said.stderr
+    assert "no model read the issue: the goals are the tests that failed before the search" in said.stderr
+    assert "no model read" not in ramify({}, "solve", "--issue", "x", "--goal-test", "test_larger", *PLAIN).stderr
+
+
 class TestNamingAnEnvironment:
     @pytest.fixture
     def environment(self, tmp_path):

@@ -3,6 +3,7 @@ asks the program to end is answered at once, however long a model would take."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -97,6 +98,16 @@ def children_of(session):
     return found
 
 
+def runs(command):
+    """Whether a process on this machine runs a command."""
+    wanted = b"\0".join(map(str.encode, command.split()))
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:
+            if file.read().strip(b"\0") == wanted:
+                return True
+    return False
+
+
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory):
     return means(tmp_path_factory.mktemp("project") / "repo")
@@ -175,6 +186,28 @@ def test_a_signal_is_answered_soon_while_a_model_is_waited_for(repo, tmp_path, n
     told = json.loads(out)
     assert (told["status"], told["stop"]) == ("no_patch", "interrupted")
     assert children_of(process.pid) == []
+
+
+@pytest.mark.parametrize("during", ["a setup", "the first test run"])
+def test_a_signal_ends_what_comes_before_the_search_at_once(tmp_path, during):
+    repo, waits = means(tmp_path / "repo"), f"sleep 1000.{os.getpid()}"
+    how = ("--setup", waits) if during == "a setup" else ("--test", f"{waits}; python3 -m pytest -q")
+    kind = ("-c", "sandbox.kind=namespace")
+    process = ramify("fix", "--repo", repo, *kind, *how, "--out", tmp_path / "run", "--json")
+    try:
+        deadline = time.monotonic() + 100
+        while not runs(waits) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=ENDS_S)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + signal.SIGINT, err.decode()
+    told = json.loads(out)
+    assert (told["status"], told["stop"], told["nodes"]) == ("no_patch", "interrupted", 0)
+    assert b"the search ended before the tests had been run once" in err
+    assert children_of(process.pid) == []
+    assert not runs(waits)
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -118,7 +117,11 @@ class TestNamingARun:
                 if stop:
                     run.record(Started(dump_task(Task("t", "x", Workspace(path=checkout), "pytest")), {}, S0))
                     run.record(Ended("no_patch", stop, reason="there is no test 'a'"))
-        assert f"ramify resume {older}" in ramify("show").stdout
+        said = ramify("show")
+        assert f"ramify resume {older}" in said.stdout
+        assert (
+            said.stderr == "the last run, empty, did not begin: it recorded nothing; this is the run before it, older\n"
+        )
         assert {line["run"]: line["status"] for line in json.loads(ramify("runs", "--json").stdout)} == {
             "older": "not ended",
             "refused": "no_patch",
@@ -133,6 +136,28 @@ class TestNamingARun:
             run.record(Started(dump_task(Task("t", "x", Workspace(path=checkout), "pytest")), {}, S0))
             run.record(Ended("no_patch", "INTERRUPTED"))
         assert "no_patch: interrupted" in ramify("show").stdout
+
+    def test_in_a_checkout_it_is_the_last_run_of_that_checkout(self, ramify, record, checkout, environment, tmp_path):
+        mine = record("mine", status="", age_s=100)
+        other = tmp_path / "other"
+        subprocess.run(["git", "init", "-q", other], check=True)
+        with Run.open(tmp_path / "state" / "ramify" / "runs" / "theirs") as run:
+            run.record(Started(dump_task(Task("t", "x", Workspace(path=other), "pytest")), {}, S0))
+            run.record(Ended("no_patch", "FAILED", reason="there is no test 'a'"))
+        below = checkout / "docs"
+        below.mkdir()
+        assert f"ramify resume {mine}" in commands.ramify(["show"], cwd=below, env=environment).stdout
+        refused = commands.ramify(["apply"], cwd=other, env=environment)
+        assert refused.returncode == 2
+        assert "the last run, theirs, did not begin: there is no test 'a'; `ramify runs` lists" in refused.stderr
+        assert (checkout / "a.py").read_text() == "x = 1\n"
+
+    def test_in_a_checkout_without_runs_no_other_run_is_meant(self, ramify, record, environment, tmp_path):
+        record("theirs")
+        subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
+        for command in ("apply", "show", "resume"):
+            said = commands.ramify([command], cwd=tmp_path / "other", env=environment)
+            assert (said.returncode, f"there is no run of {tmp_path / 'other'}" in said.stderr) == (2, True)
 
     def test_a_bare_name_is_enough_wherever_one_stands(self, ramify, record):
         older = record("older", status="", age_s=100)
@@ -171,6 +196,17 @@ class TestApplyingAnEarlierAnswer:
         assert (said.returncode, said.stderr) == (0, f"applied to {checkout}\n")
         assert (checkout / "a.py").read_text() == "x = 2\n"
 
+    def test_a_patch_that_is_applied_already_is_not_applied_again(self, ramify, record, checkout):
+        record("run")
+        ramify("apply")
+        said = ramify("apply")
+        assert (said.returncode, said.stderr) == (
+            2,
+            f"ramify: nothing was applied to {checkout}: the patch is applied there already\n",
+        )
+        (checkout / "a.py").write_text("x = 3\n")
+        assert "a.py changed since the run began" in ramify("apply").stderr
+
     def test_a_patch_that_is_not_finished_is_shown_and_not_applied(self, ramify, record, checkout):
         directory = record("run", status="improved")
         said = ramify("apply", "run")
@@ -182,11 +218,25 @@ class TestApplyingAnEarlierAnswer:
         assert f"ramify resume {directory}" in ramify("apply").stderr
 
 
-def test_a_run_in_a_directory_of_its_own_is_listed_as_well(ramify, checkout, tmp_path):
+@pytest.fixture
+def committed(checkout):
+    """The checkout, with a failing test and a commit."""
+    (checkout / "test_a.py").write_text("from a import x\n\n\ndef test_x():\n    assert x == 2\n")
     subprocess.run(["git", "-C", checkout, "add", "-A"], check=True)
     identity = ("-c", "user.name=t", "-c", "user.email=t@localhost")
     subprocess.run(["git", "-C", checkout, *identity, "commit", "-q", "-m", "base"], check=True)
-    test = f"{sys.executable} -c pass"
-    ramify("solve", "--issue", "Add up.", "--repo", checkout, "--out", "own", "--test", test, "--max-nodes", 1)
+    return checkout
+
+
+def test_a_run_in_a_directory_of_its_own_is_listed_as_well(ramify, committed, tmp_path):
+    ramify("solve", "--issue", "Add up.", "--repo", committed, "--out", "own", "--max-nodes", 1)
     (line,) = json.loads(ramify("runs", "--json").stdout)
     assert (line["run"], line["issue"]) == (str(tmp_path / "own"), "Add up.")
+
+
+def test_a_refused_run_leaves_nothing_behind(ramify, committed, tmp_path):
+    for _ in range(2):
+        said = ramify("fix", "test_a.py::test_typo", "--repo", committed, "--out", "own")
+        assert (said.returncode, "there is no test 'test_a.py::test_typo'" in said.stderr) == (2, True), said.stderr
+    assert json.loads(ramify("runs", "--json").stdout) == []
+    assert not (tmp_path / "own").exists()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
-from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.goal_tests import left_out, resolve_goals
 from agent.evaluate.guard import cap
 from agent.evaluate.tampering import suspicions
 from agent.evaluate.value import EvaluationInput
@@ -128,11 +128,11 @@ def test_a_run_that_is_cut_short_gives_the_verdict_of_the_whole(order, data, all
     whole = SuiteReport(ends)
     lost = [n for n, test in enumerate(order, 1) if test in must_pass(BASELINE) and ends[test] is not P]
     kept = lost[allowed - 1] if len(lost) >= allowed else len(order)
-    left_out = len(order) - kept
-    cut = SuiteReport({test: ends[test] for test in order[:kept]}, complete=not left_out, left_out=left_out)
+    skipped = len(order) - kept
+    cut = SuiteReport({test: ends[test] for test in order[:kept]}, complete=not skipped, left_out=skipped)
     assert worth(cut, "t::a", "t::b").solved == worth(whole, "t::a", "t::b").solved
     assert set(regressions(BASELINE, cut)) <= set(regressions(BASELINE, whole))
-    if left_out:
+    if skipped:
         assert regressions(BASELINE, cut)
 
 
@@ -149,6 +149,19 @@ def test_every_failure_that_is_not_flaky_is_a_goal_where_the_task_says_so():
 
 def test_goals_that_are_named_are_the_only_ones_whatever_fails_besides():
     assert resolve_goals(task("t::a", goal_failing=True), BASELINE) == ("t::a",)
+
+
+def test_names_of_tests_that_do_not_fail_are_left_out_where_only_failing_ones_are_meant():
+    wanted = task("t::c", "t::a", "t::gone", goal_failing=True)
+    assert resolve_goals(wanted, BASELINE) == ("t::a",)
+    assert left_out(wanted, BASELINE) == ("t::c", "t::gone")
+    with pytest.raises(UsageError, match="'t::c' does not fail: it is passed"):
+        resolve_goals(replace(wanted, goal_tests=("t::c",)), BASELINE)
+
+
+def test_one_string_is_not_taken_for_several_goals():
+    with pytest.raises(UsageError, match=r"Task\(goal_tests='t::a'\) is one string; give a tuple: \('t::a',\)"):
+        replace(task(), goal_tests="t::a")
 
 
 def test_a_file_stands_for_what_fails_in_it():

@@ -101,7 +101,7 @@ def start(
     cancel = cancel or threading.Event()
     if settings.instructions is not None:
         task = dataclasses.replace(task, instructions=settings.instructions.text)
-    task = dataclasses.replace(task, goal_failing=task.goal_failing or settings.single_edits)
+    task = dataclasses.replace(task, goal_failing=task.goal_failing or (settings.single_edits and not task.goal_tests))
     custom = settings.prompts
     prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)
     with Run.open(directory) as run:

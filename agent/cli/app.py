@@ -116,6 +116,7 @@ def solve(
     failures = read_failures(from_junit, repo or Path()) if from_junit else ()
     goals = (*(goal_test or ()), *(failure.test for failure in failures))
     text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
+    goal_failing = goal_failing or bool(failures)
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
     output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
     settings = options.settings_of(context.params, *(["memory.enabled=false"] if no_memory else ()))

@@ -17,7 +17,7 @@ from agent.counting import first_of
 from agent.errors import RamifyError, UsageError
 from agent.untrusted import one_line
 from sandboxes import GitFailed, SandboxError
-from sandboxes.git.diff import Side, applied, outdated
+from sandboxes.git.diff import Side, applied, is_applied, outdated
 from sandboxes.git.foreign import locate, opened
 
 _SHOWN = 5
@@ -86,15 +86,17 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
     to be as they were when the run began; other files, attributes and settings of the repository do not matter.
 
     Raises:
-        agent.errors.RamifyError: a file has changed, or cannot be written; nothing was applied. The message says what
-            to do.
+        agent.errors.UsageError: a file has changed since, or the patch is applied already. The message says what to do.
+        agent.errors.RamifyError: a file cannot be written. Nothing was applied in any case.
     """
     refused = f"nothing was applied to {path}"
     try:
-        if changed := outdated(patch, partial(_side, path)):
+        if (changed := outdated(patch, partial(_side, path))) and is_applied(patch, partial(_side, path)):
+            raise UsageError(f"{refused}: the patch is applied there already")
+        if changed:
             merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
             shown = first_of([*map(one_line, changed)], _SHOWN)
-            raise RamifyError(
+            raise UsageError(
                 f"{refused}: {shown} changed since the run began; commit your changes, and merge the patch: {merge}"
             )
         exchange(path, applied(patch, partial(_side, path), guarded=True))

@@ -26,7 +26,7 @@ def diagnose(
             callback=named,
             show_default=False,
             help="A run, by its directory or name, or a trajectory of mini-swe-agent, SWE-agent or OpenHands. Default: "
-            "the last run.",
+            "the last run of this checkout.",
         ),
     ] = LAST,
     other: Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.run_list import Runs
+from agent.cli.run_list import Runs, last_run
 from agent.counting import counted
 from agent.errors import UsageError
 
@@ -74,7 +74,6 @@ def export(
     from agent.learning.export.documents import DOCUMENTS
     from agent.learning.export.documents import export as write_documents
     from agent.learning.export.registry import FORMATS
-    from agent.run.paths import last_run
 
     if listed:
         sys.stdout.write(_formats())

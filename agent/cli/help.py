@@ -16,7 +16,7 @@ EXIT_CODES = """\b
 Exit codes:
   0            solved or submitted
   1            finished without such a patch
-  2            an argument is wrong; --test cannot be run, or --setup fails
+  2            an argument is wrong; the tests cannot be run, or --setup fails
   3            a setting, a key or a model is wrong or missing
   4            the model provider refused or failed
   5            the policy failed

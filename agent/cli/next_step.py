@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent.budget import Stop
 from agent.errors import RamifyError
 from agent.run.grade import Grade
-from agent.run.paths import checkout_of, name_of
+from agent.run.paths import checkout_of, is_begun, name_of
 
 if TYPE_CHECKING:
     from agent.solver.result import Result
@@ -37,6 +37,8 @@ def next_step(result: Result, applied_to: Path | None) -> str:
     if result.stop in RAISED:
         spent = f"; {result.seconds:.0f} are used" if result.stop is Stop.TIME else ""
         return f"ramify resume {run} {RAISED[result.stop]}, with a greater limit (it counts the whole run{spent})"
+    if not (result.nodes or is_begun(result.run_dir)):
+        return "the same command again; this run had not begun"
     return f"ramify {'resume' if result.stop in RESUMABLE else 'show'} {run}"
 
 

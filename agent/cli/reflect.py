@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.options import Interface
-from agent.cli.run_list import Runs
+from agent.cli.run_list import Runs, last_run
 
 if TYPE_CHECKING:
     from agent.models import Model
@@ -31,7 +31,6 @@ def reflect(
     from agent.errors import UsageError
     from agent.learning.export.dataset import runs_in
     from agent.models import registry
-    from agent.run.paths import last_run
     from agent.run.run import Run
 
     for path in runs_in(runs or [last_run()]):

@@ -17,20 +17,65 @@ from agent.counting import counted
 SHOWN = 20
 """How many runs are listed without `--all`."""
 LAST = Path("last")
-"""The run that a command means if none is named: the one that changed last."""
+"""The run that a command means if none is named: `last_run()`."""
 
 
 def named(context: typer.Context, run: Path) -> Path:
     """The directory of a run that is given by its directory, by its name in `ramify runs`, or as `last`."""
-    from agent.run.paths import find_run, is_run, last_run
+    from agent.run.paths import find_run, is_run
 
     if context.resilient_parsing or is_run(run):
         return run
     return last_run() if run == LAST else find_run(run)
 
 
+def last_run() -> Path:
+    """The run that changed last: in a git work tree, of those that began from it; elsewhere, of all. A run that was
+    refused before its base state was measured is passed over, and named on stderr.
+
+    Raises:
+        agent.errors.UsageError: there is none.
+    """
+    from agent.errors import UsageError
+    from agent.run.paths import known_runs, name_of, refusal, runs_dir
+    from sandboxes.git.foreign import locate
+
+    repository = locate(Path.cwd())
+    root = repository.work_tree if repository else None
+    refused = ""
+    for run in known_runs():
+        if root and not _is_of(run, root):
+            continue
+        reason = refusal(run)
+        if reason is None:
+            if refused:
+                sys.stderr.write(f"{refused}; this is the run before it, {name_of(run)}\n")
+            return run
+        refused = refused or f"the last run, {name_of(run)}, did not begin: {reason}"
+    if refused:
+        raise UsageError(f"{refused}; `ramify runs` lists the runs")
+    remedy = "start one with `ramify fix` or `ramify solve`, or name it: `ramify runs` lists the runs"
+    raise UsageError(f"there is no run of {root}; {remedy}" if root else f"there is no run in {runs_dir()}; {remedy}")
+
+
+def _is_of(run: Path, root: Path) -> bool:
+    """Whether a run began from the work tree with this root."""
+    from agent.errors import RamifyError
+    from agent.run.paths import checkout_of
+
+    try:
+        return checkout_of(run, "").resolve().is_relative_to(root)
+    except RamifyError:
+        return False
+
+
 RunDir = Annotated[
-    Path, typer.Argument(metavar="RUN", callback=named, help="A run, by its directory or its name; or `last`.")
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        callback=named,
+        help="A run, by its directory or its name; or `last`, the last one of this checkout.",
+    ),
 ]
 
 
@@ -43,7 +88,8 @@ Runs = Annotated[
     typer.Argument(
         metavar="RUN",
         callback=_all_named,
-        help="Runs, by their directories or names, or folders of runs such as batches. Default: the last run.",
+        help="Runs, by their directories or names, or folders of runs such as batches. Default: the last run of this "
+        "checkout.",
     ),
 ]
 

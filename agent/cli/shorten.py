@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.run_list import Runs
+from agent.cli.run_list import Runs, last_run
 from agent.counting import counted
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def shorten(
     The result is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError
     from agent.learning.export.dataset import runs_in
-    from agent.run.paths import last_run
     from agent.run.run import Run
     from sandboxes import SnapshotMissing
 

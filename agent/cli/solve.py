@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,12 +14,13 @@ from agent.analysis.report.progress import Progress
 from agent.cli import checkout
 from agent.cli.ci.github import ISSUE, fetch_issue
 from agent.cli.interactive import OutputOptions, run_interactively, say
-from agent.errors import UsageError
+from agent.errors import RamifyError, UsageError, exit_code_of
 from agent.measure.adapters.registry import choose
 from agent.run.paths import new_run_dir, note_run, slug, store_of
+from agent.run.run import Run
 from agent.settings import Settings
 from agent.task import Task
-from sandboxes import Workspace
+from sandboxes import SandboxError, Workspace
 
 ISSUE_BYTES = 1 << 20
 """A larger issue is an error: a model would not read it."""
@@ -102,7 +104,21 @@ def begin(
     if not output.quiet:
         say(f"run {directory}")
     progress = Progress(quiet=output.quiet, python=partial(python_of, store=store_of(directory)))
-    return run_interactively(partial(start, task, settings, directory), output, progress)
+    try:
+        return run_interactively(partial(start, task, settings, directory), output, progress)
+    except (RamifyError, SandboxError) as error:
+        if exit_code_of(error) == UsageError.exit_code:
+            _remove_unless_searched(directory)
+        raise
+
+
+def _remove_unless_searched(directory: Path) -> None:
+    """Remove the directory of a run that was refused. It would stand in the way of the corrected command, and resuming
+    it would be refused as well."""
+    with Run.read(directory) as run:
+        searched = len(run.tree) > 1
+    if not searched:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _task(name: str, request: SolveRequest, work_tree: checkout.Checkout | None, settings: Settings) -> Task:

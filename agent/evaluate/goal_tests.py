@@ -13,14 +13,16 @@ from agent.task import Task
 
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
-    """The failing tests that the task names, in the order in which they run. If the task names none, the goals are all
-    tests that fail in the base state if the task says so (`goal_failing`), except those that lack a package, else
-    unknown: a test that happens to fail is not a goal. A file, class or unparametrised function stands for the failing
-    tests in it. Flaky tests are never goals. A test in a file that cannot be imported is accepted as named. Names may
-    have any form that `agent.measure.naming` accepts.
+    """The failing tests that the task names, in the order in which they run; with `goal_failing`, names of other tests
+    are left out. If the task names none, the goals are all tests that fail in the base state if the task says so
+    (`goal_failing`), except those that lack a package, else unknown: a test that happens to fail is not a goal.
+
+    A file, class or unparametrised function stands for the failing tests in it. Flaky tests are never goals. A test in
+    a file that cannot be imported is accepted as named. Names may have any form that `agent.measure.naming` accepts.
 
     Raises:
-        UsageError: a goal does not exist, is ambiguous, or passes already; or there is neither an issue nor a goal.
+        UsageError: a goal does not exist, is ambiguous, or passes already (with `goal_failing`: all of them do); or
+            there is neither an issue nor a goal.
     """
     failing = tuple(test for test in baseline.failures if test not in baseline.flaky)
     if not (failing or task.goal_tests or task.statement.strip()):
@@ -28,11 +30,34 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     if not task.goal_tests:
         return _repairable(failing, baseline) if task.goal_failing else ()
     goals: dict[str, None] = {}
-    names = Names(baseline, lambda path: "")
-    for goal in (_test_id(name, names, baseline) for name in task.goal_tests):
-        matches = [test for test in failing if holds(goal, test)]
-        goals |= dict.fromkeys(matches or [_without_result(goal, baseline)])
+    refused: list[UsageError] = []
+    for found in _found(task, baseline).values():
+        if isinstance(found, UsageError):
+            refused.append(found)
+        else:
+            goals |= dict.fromkeys(found)
+    if refused and not (goals and task.goal_failing):
+        raise refused[0]
     return tuple(goals)
+
+
+def left_out(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
+    """The names in `goal_tests` of tests that are no goals because they do not fail in the base state."""
+    return tuple(name for name, found in _found(task, baseline).items() if isinstance(found, UsageError))
+
+
+def _found(task: Task, baseline: SuiteReport) -> dict[str, list[str] | UsageError]:
+    """For each name in `goal_tests` the goals that it stands for, or why it stands for none."""
+    found: dict[str, list[str] | UsageError] = {}
+    failing = [test for test in baseline.failures if test not in baseline.flaky]
+    names = Names(baseline, lambda path: "")
+    for name in task.goal_tests:
+        try:
+            goal = _test_id(name, names, baseline)
+            found[name] = [test for test in failing if holds(goal, test)] or [_without_result(goal, baseline)]
+        except UsageError as error:
+            found[name] = error
+    return found
 
 
 def _repairable(failing: tuple[str, ...], baseline: SuiteReport) -> tuple[str, ...]:
@@ -44,8 +69,15 @@ def _repairable(failing: tuple[str, ...], baseline: SuiteReport) -> tuple[str, .
     missing = {test: missing_package(baseline.messages.get(test, "")) for test in failing}
     packages = ", ".join(sorted(filter(None, set(missing.values()))))
     if failing and all(missing.values()):
-        raise UsageError(f"the tests that fail only lack a package ({packages}): {INSTALL}; or name a test as a goal")
+        raise UsageError(f"the tests that fail only lack a package ({packages}): {INSTALL}")
     return tuple(test for test in failing if not missing[test])
+
+
+def lacking(goals: tuple[str, ...], baseline: SuiteReport) -> dict[str, str]:
+    """The goals in files that cannot be imported, each with the package that the file lacks."""
+    files = {goal: file_of(goal) for goal in goals if file_of(goal) in baseline.outcomes}
+    missing = {goal: missing_package(baseline.messages.get(file, "")) for goal, file in files.items()}
+    return {goal: package for goal, package in missing.items() if package}
 
 
 def _test_id(goal: str, names: Names, baseline: SuiteReport) -> str:

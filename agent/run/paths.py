@@ -31,6 +31,11 @@ def is_run(directory: Path) -> bool:
     return (directory / "journal.jsonl").is_file()
 
 
+def is_begun(run: Path) -> bool:
+    """Whether a run has a base state, so that it can be resumed."""
+    return any(isinstance(event, Started) for event in read_events(journal_of(run)))
+
+
 def runs_dir() -> Path:
     """The directory of runs without `--out`."""
     return state_dir() / "runs"
@@ -64,30 +69,19 @@ def known_runs() -> list[Path]:
     return sorted(changed, key=lambda run: changed[run], reverse=True)
 
 
-def last_run() -> Path:
-    """The run that changed last, without those that were refused before their base state was measured.
-
-    Raises:
-        agent.errors.UsageError: there is none.
-    """
-    for run in known_runs():
-        if not _refused(run):
-            return run
-    raise UsageError(
-        f"there is no run in {runs_dir()}; start one with `ramify fix` or `ramify solve`, or name its directory"
-    )
-
-
-def _refused(run: Path) -> bool:
-    """Whether the run was ended by an error, or recorded nothing, before its base state was measured."""
+def refusal(run: Path) -> str | None:
+    """Why nothing can come of a run: it was ended by an error, or recorded nothing, before its base state was
+    measured. None if it can be shown and resumed."""
     last = None
     try:
         for last in read_events(run / "journal.jsonl"):
             if isinstance(last, Added):
-                return False
+                return None
     except JournalError:
-        return False
-    return last is None or (isinstance(last, Ended) and last.stop == Stop.FAILED.name)
+        return None
+    if last is None:
+        return "it recorded nothing"
+    return (last.reason or "an error") if isinstance(last, Ended) and last.stop == Stop.FAILED.name else None
 
 
 def find_run(name: Path) -> Path:

@@ -10,12 +10,14 @@ from typing import Any
 from agent.budget import Usage
 from agent.engine.session import Session
 from agent.errors import UsageError
+from agent.evaluate.goal_tests import lacking
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
 from agent.measure.baseline import joined
 from agent.measure.ids import file_of
 from agent.measure.measurer import find_baseline
+from agent.measure.messages import INSTALL
 from agent.measure.probing.spectrum import Spectrum
 from agent.measure.probing.tracing import trace
 from agent.run.action_log import task_of
@@ -111,6 +113,9 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
             "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model "
             "with --model"
         )
+    if missing := lacking(scorer.task.goal_tests, session.run.tree.root.report):
+        goal, package = next(iter(missing.items()))
+        raise UsageError(f"the goal test {goal!r} is in a file that cannot be imported without {package}: {INSTALL}")
     _spectrum(session, base)
 
 

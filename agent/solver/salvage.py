@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 SALVAGED = "salvaged.patch"
 """The file in a run's directory with the best patch of a cancelled session that has not ended."""
 LOOK_S = 0.2
+"""How often a waiting thread looks whether its block has ended."""
 
 
 @contextmanager

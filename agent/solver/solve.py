@@ -7,7 +7,8 @@ returned; the run on disk can be resumed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from agent.budget import Stop
@@ -20,10 +21,10 @@ from agent.run.events import Event
 from agent.run.run import Run
 from agent.solver import root_state
 from agent.solver.candidates import CandidatePool
-from agent.solver.outcome import refused, result_of
+from agent.solver.outcome import end, never_begun, refused, result_of
 from agent.solver.result import Result
 from agent.solver.rounds import Rounds
-from agent.solver.salvage import salvaging
+from agent.solver.salvage import LOOK_S, salvaging
 from agent.solver.searcher import MakeSearcher, Searcher
 from agent.task import Task
 from sandboxes import SandboxError, StoreFull
@@ -55,21 +56,55 @@ def solve(
     session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
     scorer = _root(session, settings or {})
+    if scorer is None:
+        return (
+            end(session, "no_patch", None, Stop.INTERRUPTED, None, {})
+            if run.started
+            else never_begun(run.journal.directory)
+        )
     answers = CandidatePool(session, scorer)
     grower = begin(session, scorer)
     with salvaging(session, answers):
         return _answer(session, grower, answers)
 
 
-def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer:
-    """The scorer of the root state. A run that cannot get one ends with the reason, unless it has an answer already."""
+def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
+    """The scorer of the root state; None if the session was cancelled before there was one. A run that cannot get one
+    ends with the reason, unless it has an answer already."""
     run = session.run
     try:
-        return root_state.measure(session, root_state.make(session, settings))
+        with _interruptible(session):
+            return root_state.measure(session, root_state.make(session, settings))
     except (RamifyError, SandboxError) as error:
+        if len(run.tree) <= 1 and session.cancel.is_set():
+            return None
         if run.started is not None and run.ended is None and len(run.tree) <= 1:
             refused(session, error)
         raise
+
+
+@contextmanager
+def _interruptible(session: Session) -> Iterator[None]:
+    """Close the provider if the session is cancelled in the block, so that nobody waits for a setup or a whole test
+    run. Not where the run that `known` is uses it as well, or where there is an answer to deliver."""
+    if session.known is not None or len(session.run.tree) > 1:
+        yield
+        return
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            if session.cancel.wait(LOOK_S):
+                session.components.provider.close()
+                return
+
+    watcher = threading.Thread(target=watch, name="ramify-interruption")
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agent.counting import counted, first_of
+from agent.evaluate.goal_tests import left_out
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import INSTALL, error_of, missing_package
@@ -15,6 +16,7 @@ from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node, NodeId
 from agent.solver.contrast import suspects
 from agent.solver.delegation.attempts import unmerged
+from agent.task import load_task
 
 NAMED = 3
 """Broken tests that a warning names."""
@@ -57,6 +59,11 @@ def _not_imported(report: SuiteReport) -> Iterator[str]:
 
 
 def _of_run(run: Run) -> Iterator[str]:
+    task = load_task(run.started.task) if run.started and run.started.task else None
+    if task and (names := left_out(task, run.tree.root.report)):
+        yield f"named as goals, but not failing before the search: {first_of(names, NAMED)}"
+    if task and task.statement.strip() and not task.goal_tests and not run.usage.model_calls:
+        yield "no model read the issue: the goals are the tests that failed before the search"
     flaky = [test for node in run.tree if node.parents for test in node.report.flaky]
     flaky += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     if flaky:

@@ -21,6 +21,7 @@ from sandboxes import (
     Limits,
     Merge,
     SandboxError,
+    SandboxLost,
     SandboxUnavailable,
     Snapshot,
     SnapshotMissing,
@@ -85,6 +86,7 @@ class CommitProvider:
         self._lock = threading.Lock()
         self._tally = Tally()
         self._boxes: set[Box] = set()
+        self._closed = False
         self._leased: Counter[str] = Counter()
         self._doomed: dict[str, State] = {}
         self._bases: dict[str, BaseEntries] = {}
@@ -147,6 +149,8 @@ class CommitProvider:
 
     @contextmanager
     def _lease(self, snapshot: Snapshot) -> Iterator[tuple[Box, State]]:
+        if self._closed:
+            raise SandboxLost("the provider is closed")
         state = self._load(snapshot)
         with self._lock:
             self._leased[state.id] += 1
@@ -273,6 +277,7 @@ class CommitProvider:
     def close(self) -> None:
         """As `sandboxes.Provider.close`."""
         with self._lock:
+            self._closed = True
             boxes, bases = list(self._boxes), list(self._bases.values())
             self._boxes.clear()
             self._bases.clear()

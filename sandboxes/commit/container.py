@@ -153,6 +153,7 @@ class Box:
         self._ran = True
         command = Command(argv, timeout_s, posixpath.join(self.workdir, cwd or ""), env or {}, stdin)
         done = run(self._client, self.container, command, self._limits, self._size)
+        self._require_open()  # the provider may have been closed
         if done.timed_out:
             self.end()
         return done

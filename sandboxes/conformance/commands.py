@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sandboxes import Provider, Sandbox, SandboxError, SandboxLost, Snapshot
+from sandboxes import Provider, Sandbox, SandboxError, SandboxLost, Snapshot, Workspace
 from sandboxes.conformance.given import LIMITS, Given, running, said, sh
 from sandboxes.forking.shell import run_script
 
@@ -45,6 +48,27 @@ class Commands(Given):
         with pytest.raises(SandboxError, match=re.escape(named)):
             box.exec(argv, env=env, cwd=cwd, timeout_s=100)
         assert sh(box, "echo fine").stdout == b"fine\n"
+
+    def test_closing_the_provider_ends_what_runs_and_nothing_runs_after_it(
+        self, reopen: Callable[[], Provider], workspace: Workspace
+    ) -> None:
+        provider, begun = reopen(), threading.Event()
+        base = provider.create(workspace)
+
+        def endless() -> None:
+            with provider.at(base) as box:
+                begun.set()
+                sh(box, "sleep 1000", timeout_s=2000)
+
+        with ThreadPoolExecutor() as threads:
+            running = threads.submit(endless)
+            begun.wait()
+            time.sleep(0.5)
+            provider.close()
+            with pytest.raises(SandboxLost):
+                running.result(timeout=60)
+        with pytest.raises(SandboxLost), provider.at(base) as box:
+            sh(box, "true")
 
     def test_a_command_gives_its_output_and_its_exit_code(self, box: Sandbox) -> None:
         done = sh(box, "echo out; echo err >&2; exit 3")

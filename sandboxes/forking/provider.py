@@ -16,6 +16,7 @@ from sandboxes import (
     Forked,
     Limits,
     Merge,
+    SandboxLost,
     SandboxUnavailable,
     Snapshot,
     SnapshotMissing,
@@ -55,6 +56,7 @@ class ForkingProvider:
         self._leased: Counter[str] = Counter()
         self._doomed: set[str] = set()
         self._weigh_at = 0.0
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -75,6 +77,7 @@ class ForkingProvider:
     def close(self) -> None:
         """As `sandboxes.Provider.close`."""
         with self._lock:
+            self._closed = True
             guests = list(self._guests)
             self._guests.clear()
             self._idle.clear()
@@ -244,13 +247,15 @@ class ForkingProvider:
             with self._lock:
                 self._guests.add(guest)
         try:
+            if self._closed:
+                raise SandboxLost("the provider is closed")
             yield guest
         finally:
             self._put(guest, where, keep=not network)
 
     def _put(self, guest: Guest, where: str, *, keep: bool) -> None:
         with self._lock:
-            keep = keep and guest.alive and guest in self._guests
+            keep = keep and guest.alive and guest in self._guests and not self._closed
             if keep:
                 self._idle.setdefault(where, []).append(guest)
             else:

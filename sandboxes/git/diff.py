@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sandboxes import GitTooSlow, SandboxError
+from sandboxes import GitFailed, GitTooSlow, SandboxError
 from sandboxes.git.command import Git
 
 MAX_FILE_BYTES = 64 << 20
@@ -152,6 +152,20 @@ def outdated(patch: bytes, before: Callable[[str], Side | None]) -> list[str]:
         git.run("apply", f"--build-fake-ancestor={then}", stdin=patch, env={"GIT_INDEX_FILE": str(index)})
         now, then_ = _entries(git, index), _entries(git, then)
         return [path for path in sides if now.get(path) != then_.get(path) or (sides[path] and path not in then_)]
+
+
+def is_applied(patch: bytes, now: Callable[[str], Side | None]) -> bool:
+    """Whether each file that a patch touches is in `now` as the patch makes it.
+
+    Raises:
+        SandboxError: as `outdated`.
+    """
+    with _beside(patch, now) as (git, _, index):
+        try:
+            git.run("apply", "--cached", "--reverse", "--check", stdin=patch, env={"GIT_INDEX_FILE": str(index)})
+        except GitFailed:
+            return False
+        return True
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -213,6 +214,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], group: cgroups.Group) -> None:
         self._group = group
+        self._closing = threading.Lock()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _JOIN, "sh", *command],
@@ -240,22 +242,23 @@ class Process:
 
     def close(self) -> str:
         """As `Channel.close`."""
-        if self._errors.closed:
-            return ""
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
-        try:
-            self._process.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._group.remove()
-        self._errors.seek(0)
-        said = self._errors.read()[-_STDERR_BYTES:].decode(errors="replace")
-        self._errors.close()
-        return said
+        with self._closing:
+            if self._errors.closed:
+                return ""
+            for stream in (self._process.stdin, self._process.stdout):
+                assert stream
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+            try:
+                self._process.wait(_END_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._group.remove()
+            self._errors.seek(0)
+            said = self._errors.read()[-_STDERR_BYTES:].decode(errors="replace")
+            self._errors.close()
+            return said
 
 
 def _exposed(paths: Iterable[Path]) -> Iterator[str]:

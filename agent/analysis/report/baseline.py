@@ -12,6 +12,7 @@ from agent.counting import counted, first_of
 from agent.errors import JournalError, UsageError
 from agent.evaluate.goal_tests import resolve_goals
 from agent.measure import SuiteReport
+from agent.measure.ids import file_of
 from agent.measure.messages import INSTALL, missing_package
 from agent.task import load_task
 
@@ -43,6 +44,7 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         modules = [f"{module} ({counted(count, 'failure')})" for module, count in wanted.most_common()]
         yield f"missing  modules that the tests import: {first_of(modules, NAMED)}"
         yield f"         {INSTALL}"
-    lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in goals]
+    wished = {*goals, *map(file_of, goals)}
+    lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
     if goals and lacking:
         yield f"         {counted(len(lacking), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"

@@ -21,7 +21,7 @@ _VERDICTS = {
     "solved": "solved: the goal tests pass, and nothing that passed before fails",
     "submitted": "submitted: the model calls the work done, and nothing that passed before fails",
     "improved": "improved, not solved: better than before, but not all goal tests pass",
-    "no_patch": "no patch: no candidate improves on the original code",
+    "no_patch": "no patch: no candidate improves on the original code without breaking a test",
 }
 _FINER = {
     Grade.DECLARED: "submitted: the model says that the failing tests contradict the issue; check before you apply it",
@@ -82,6 +82,8 @@ def as_text(result: Result, patch_path: Path | None) -> str:
 
 def answer_lines(result: Result) -> list[str]:
     """The facts about the answer: how good it is, the tests that show it, and the tests that it breaks."""
+    if not result.nodes:
+        return ["no patch: the search ended before the tests had been run once"]
     finer = _FINER if result.usage.model_calls else {}
     verdict = finer.get(result.grade, _VERDICTS[result.status])
     reasons = {test: f" (declared: {reason})" for test, reason in result.declared.items()}

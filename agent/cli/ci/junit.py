@@ -37,7 +37,7 @@ def read_failures(report: Path, repo: Path) -> tuple[Failure, ...]:
     cases = [case for case in _root(report).iter("testcase") if _failed(case)]
     failures = {failure.test: failure for failure in (_failure(case, repo) for case in reversed(cases))}
     if not failures:
-        raise UsageError(f"--from-junit {report}: no test failed there; give the report of a red build")
+        raise UsageError(f"the JUnit report {report}: no test failed there; give the report of a red build")
     return tuple(reversed(failures.values()))
 
 
@@ -52,15 +52,15 @@ def _root(report: Path) -> ET.Element:
     try:
         data = report.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read --from-junit {report}: {error.strerror}") from error
+        raise UsageError(f"cannot read the JUnit report {report}: {error.strerror}") from error
     if len(data) > REPORT_BYTES:
-        raise UsageError(f"--from-junit {report} is larger than {REPORT_BYTES} bytes")
+        raise UsageError(f"the JUnit report {report} is larger than {REPORT_BYTES} bytes")
     try:
         root = root_of(data)
     except (ET.ParseError, expat.ExpatError) as error:
-        raise UsageError(f"--from-junit {report} is not XML: {error}") from error
+        raise UsageError(f"the report {report} is not XML: {error}") from error
     if root.tag not in ("testsuites", "testsuite"):
-        raise UsageError(f"--from-junit {report} is not JUnit XML: it begins with <{root.tag}>, not with <testsuites>")
+        raise UsageError(f"the report {report} is not JUnit XML: it begins with <{root.tag}>, not with <testsuites>")
     return root
 
 

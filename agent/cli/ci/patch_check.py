@@ -100,11 +100,11 @@ def check(
         return ()
     repository = locate(repo)
     if repository is None:
-        raise UsageError(f"--repo {repo} is not a git repository")
+        raise UsageError(f"{repo} is not a git repository")
     with opened(repository) as view:
         commit = view.commit(base)
         if not commit:
-            raise UsageError(f"--base {base}: {repo} has no such commit")
+            raise UsageError(f"{repo} has no commit {base!r}")
         view.git.run("read-tree", commit)
         return _applied(view.git, patch, commit, allow, big_bytes)
 
