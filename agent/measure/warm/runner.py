@@ -27,6 +27,7 @@ INSIDE = (
     "wanted",
     "cutting",
     "failures",
+    "rewritten",
     "reporter",
     "copies",
     "stops",
