@@ -85,6 +85,13 @@ def test_files_that_it_would_take_too_long_to_rewrite_keep_their_plain_assertion
     assert "1 == 2" not in report.messages[VALUES]
 
 
+def test_a_run_of_the_base_state_that_is_killed_leaves_nothing(provider, tmp_path):
+    lab = Lab(provider, tmp_path, FILES, f"{PYTEST}; sleep 1000")
+    rules = rules_for(lab.provider, lab.task, lab.base)
+    rules = replace(rules, limits=replace(GENEROUS, run_s=1.0, grace_s=1.0))
+    assert run_suite(lab.provider, lab.task, lab.base, lab.base, (), rules).timed_out
+
+
 def test_tests_of_pytest_itself_meet_its_own_function(provider, tmp_path):
     own = "from _pytest.assertion import rewrite\n\n\ndef test_own():\n"
     own += "    assert rewrite._rewrite_test.__module__ == '_pytest.assertion.rewrite'\n"

@@ -180,7 +180,7 @@ def _run_planted(
     archives = rules.rewritten.plant(box, planned)
     plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path, archives=archives, archive=archive)
     transcript, result = run_planned(box, command, planned, rules.limits)
-    if archive:
+    if archive and not result.timed_out:
         rules.rewritten.fetch(box, planned)
     return transcript, result
 
