@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.budget import Budget
+from agent.config import given as settings_of
 from agent.engine.components import Components
 from agent.errors import MeasureError
 from agent.evaluate.scorer import StagedScorer
@@ -26,7 +29,7 @@ from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from agent.task import Task
 from sandboxes import Workspace
-from tests.measuring import CONFTEST, Lab
+from tests.measuring import CONFTEST, PYTEST, Lab
 from tests.policies import edits
 from tests.projects import FIX, SOURCE, TESTS, commit, task
 
@@ -175,6 +178,41 @@ def test_tests_are_run_by_several_processes_with_the_same_result(provider, tmp_p
     broken = lab.state({"shapes.py": "def area(a, b):\n    raise KeyError\n"})
     assert set(measurer.measure(broken).failures) == {GOAL, GOAL.replace("area", "two")}
     assert set(measurer.measure(broken, (GOAL,)).outcomes) == {GOAL}
+
+
+@pytest.mark.slow
+def test_a_run_of_a_scope_ends_when_its_time_is_up_and_says_how_many_tests_it_rests_on(provider, tmp_path):
+    sleeps = (
+        "import slow, time\n\n\ndef test_first():\n    assert slow.ON\n\n\ndef test_sleep():\n    time.sleep(900)\n"
+    )
+    files = {**FILES, "slow.py": "ON = True\n", "tests/test_b_sleep.py": f"{sleeps}\n\ndef test_last():\n    pass\n"}
+    long = Long(provider, tmp_path, files=files, timing=replace(SHORT, scope_s=4.0))
+    began = time.monotonic()
+    report, evaluation, _ = long.scoring().score(long.state({"slow.py": "ON = False\n"}), long.path)
+    assert time.monotonic() - began < 100  # once in the state and once in the base state, of 900 s each
+    assert report.valid
+    assert report.failures == ("tests/test_b_sleep.py::test_first",)
+    assert report.late == {"tests/test_b_sleep.py": 2}
+    assert report.scope == "1 of about 7 tests: those that reach `slow.py`"
+    assert evaluation.parts["harm"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["", "-p xdist -n 3"], ids=["alone", "with pytest-xdist"])
+def test_the_setting_of_jobs_divides_the_tests_of_a_state_among_processes(provider, tmp_path, options):
+    says = "import os, shapes\n\n\ndef test_{n}():\n    assert not shapes.area(1, 1), f'process {{os.getpid()}}'\n"
+    files = {"conftest.py": CONFTEST, "shapes.py": "def area(a, b):\n    return 0\n"}
+    files |= {f"tests/test_{n}.py": says.format(n=n) for n in range(6)}
+    lab = Lab(provider, tmp_path, files, f"{PYTEST} {options}")
+    broken = lab.state({"shapes.py": "def area(a, b):\n    return a * b\n"})
+    said = {}
+    for jobs in (1, 2):
+        timing = settings_of([f"measure.jobs={jobs}", "measure.every_s=0"], {}).measure.timing
+        baseline = find_baseline(provider, lab.task, lab.base, runs=1, timing=timing)
+        report = Measurer(provider, lab.task, lab.base, baseline, timing=timing).measure(broken)
+        assert (report.valid, len(report.failures), len(report.outcomes)) == (True, 6, 6)
+        said[jobs] = {re.search(r"process (\d+)", message)[1] for message in report.messages.values()}
+    assert [len(said[jobs]) for jobs in said] == [1, 2]
 
 
 # ---- whole runs
