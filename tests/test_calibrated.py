@@ -14,7 +14,7 @@ import pytest
 
 from agent.prompts import render
 from benchmarks.data.sources import open_source
-from benchmarks.perf.calibrated import MOST_FIXES, RIGHT_SCORES, WRONG_SCORES, CalibratedDeveloper, Known, Rates
+from benchmarks.perf.calibrated import MOST_FIXES, RIGHT_SCORES, WRONG_SCORES, CalibratedDeveloper, Known, Line, Rates
 from benchmarks.perf.efforts_sim import Ran, difference, remembered, run, table
 from benchmarks.perf.variants import Variant
 from tests.instances import make_benchmark
@@ -89,11 +89,13 @@ class TestTheDrawnRates:
         share = sum(developer.line(n).first.right for n in range(LINES)) / LINES
         assert share == pytest.approx(right, abs=0.035)
 
-    def test_so_are_tests_complete_and_the_others_assert_the_mistake(self, known: Known) -> None:
-        lines = [CalibratedDeveloper(known, Rates(right=0.0, complete=0.8), 0).line(n) for n in range(LINES)]
-        assert sum("fails_with" in line.tests["test_issue.py"] for line in lines) / LINES == pytest.approx(
-            0.2, abs=0.03
-        )
+    def test_so_are_tests_complete_or_in_a_way_of_their_own_and_the_others_assert_the_mistake(
+        self, known: Known
+    ) -> None:
+        developer = CalibratedDeveloper(known, Rates(right=0.0, complete=0.8, own_way=0.4), 0)
+        tests = [developer.line(n).tests["test_issue.py"] for n in range(LINES)]
+        assert sum("@fails_with" in test for test in tests) / LINES == pytest.approx(0.2, abs=0.03)
+        assert sum("@with_mark" in test for test in tests) / LINES == pytest.approx(0.4, abs=0.035)
 
     def test_scores_are_those_of_readers_and_a_wrong_change_looks_right_as_often_as_asked(self, known: Known) -> None:
         developers = [CalibratedDeveloper(known, Rates(fooled=0.5), seed) for seed in range(LINES)]
@@ -134,23 +136,39 @@ class TestALine:
         assert one.tell("All is well.") == other.tell("All is well.") == ["submit"]
 
     def test_a_test_that_asserts_a_mistake_passes_with_that_mistake_only(self, known: Known, tmp_path: Path) -> None:
-        developer = CalibratedDeveloper(known, Rates(right=0.0, complete=0.0), 0)
+        developer = CalibratedDeveloper(known, Rates(right=0.0, complete=0.0, own_way=0.0), 0)
         line = next(each for each in map(developer.line, range(50)) if each.first is WRONG[1])
-        ends = {}
-        for end, text in {"right": "a + b", "same": "a * b", "other": "b - a", "base": "a - b"}.items():
-            folder = tmp_path / end
-            folder.mkdir()
-            (folder / "calc.py").write_text(f"def add(a, b):\n    return {text}\n")
-            (folder / "test_issue.py").write_text(line.tests["test_issue.py"])
-            ends[end] = pytest_passes(folder)
+        ends = ends_of(line, tmp_path, {"right": "a + b", "same": "a * b", "other": "b - a", "base": "a - b"})
         assert ends == {"right": False, "same": True, "other": False, "base": False}
         assert "twice" not in line.tests["test_issue.py"]
 
+    def test_a_test_in_a_way_of_its_own_passes_with_right_fixes_that_have_its_mark(
+        self, known: Known, tmp_path: Path
+    ) -> None:
+        line = CalibratedDeveloper(known, Rates(complete=1.0, own_way=1.0), 0).line(3)
+        marked = {"marked": f"a + b\n{line.mark}", "wrong": f"b - a\n{line.mark}", "unmarked": "a + b"}
+        assert ends_of(line, tmp_path, marked) == {"marked": True, "wrong": False, "unmarked": False}
 
-def pytest_passes(folder: Path) -> bool:
 
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder)]
-    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+def ends_of(line: Line, folder: Path, sources: dict[str, str]) -> dict[str, bool]:
+    """Whether the tests of the line pass with each way to add."""
+    ends = {}
+    for name, text in sources.items():
+        place = folder / name
+        place.mkdir()
+        (place / "calc.py").write_text(f"def add(a, b):\n    return {text}\n")
+        (place / "test_issue.py").write_text(line.tests["test_issue.py"])
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(place), str(place)]
+        ends[name] = subprocess.run(command, cwd=place, capture_output=True, check=False).returncode == 0
+    return ends
+
+
+def test_a_mark_is_no_change(known: Known) -> None:
+    marked = RIGHT.patch.replace(b" \n", b" \n+# in the way of line 3\n")
+    assert marked != RIGHT.patch
+    assert known.verdict(marked) is True
+    assert known.verdict(RIGHT.patch + b"+other = 1\n") is None
+    assert known.verdict(b"") is False
 
 
 def test_votes_go_to_the_best_score_less_what_tests_take_from_it(known: Known) -> None:
@@ -199,7 +217,7 @@ def test_the_program_works_with_the_developer_and_no_tests_run_twice_on_the_same
         again = run(known, "one line", Rates(right=1.0), 0, tmp_path)
         assert len(list((tmp_path / "reports").iterdir())) == stored
         bad = run(known, "one line", Rates(right=0.0, complete=1.0), 0, tmp_path)
-        tree = run(known, "tree", Rates(right=1.0), 0, tmp_path)
+        tree = run(known, "tree", Rates(right=1.0, own_way=1.0), 0, tmp_path)
     assert (good.resolved, bad.resolved, tree.resolved) == (True, False, True)
     assert (again.resolved, again.requests, again.test_runs) == (good.resolved, good.requests, good.test_runs)
     assert good.requests < bad.requests

@@ -9,8 +9,10 @@ what the program tells it, and nothing else. What is drawn, for each line of wor
   harder issues;
 - **its test** is complete (all hidden tests of the issue) with probability `complete`. Else it cannot see the line's
   own mistake: it has only those hidden tests that a wrong fix passes too, or, where there are none, it asserts the
-  mistake: it passes where a hidden test fails in the same words as with the wrong fix. Measured: each of 18 lines on
-  libraries wrote a test that shows the issue; `COMPLETE` is how many wrong variants these tests detect;
+  mistake: it passes where a hidden test fails in the same words as with the wrong fix. With probability `own_way` it
+  asks for more than the issue, so that only fixes of lines that have this test pass it: they leave a mark in the source
+  for which the test looks. Measured: each of 18 lines on libraries wrote a test that shows the issue. Of 13 that were
+  run on the reference patch, 5 had no such test that passes there; those of CAUGHT;
 - **a correction** follows where a test of its own fails, an existing test is newly broken, or a reviewer gives the
   change less than `ACCEPTS`. It is right as often as a first fix, and never a mistake that the line has made. A line
   makes at most `MOST_FIXES` fixes, then it submits. Measured: one first fix was wrong, and corrected;
@@ -52,8 +54,10 @@ __all__ = ["COMPLETE", "RIGHT", "CalibratedDeveloper", "Known", "Rates", "change
 
 RIGHT = 29 / 30
 """How often the first fix of a real line was right."""
-COMPLETE = 0.8
-"""The share of wrong variants that the tests of real lines detect."""
+COMPLETE = 10 / 11
+"""The share of wrong variants that the tests of real lines detect, where the reference patch passes these tests."""
+OWN_WAY = 5 / 13
+"""The share of lines none of whose tests passes with the reference patch."""
 RIGHT_SCORES = (
     0.12, 0.20, 0.35, 0.72, 0.80, 0.80, 0.85, 0.85, 0.85, 0.92, 0.92, 0.93, 0.95, 0.95, 0.95, 0.96, 0.98,
 )  # fmt: skip
@@ -70,17 +74,33 @@ _ENDS = re.compile(r"\b([A-Z]) (passed|failed)\b")
 _FAILS = "A test of your own fails"
 _BROKEN = render("chat_left", broken=True, goals=False).strip()
 _BEGIN_WITH_TEST = render("chat_reproduce").strip()
-_PASSES_WHERE_IT_FAILS = """
+MARK = "# in the way of line"
+"""Begins the line of the source that a test looks for."""
+_DECORATORS = """
+import functools
+import pytest
 
-def fails_with(errors):
+
+def with_mark(path, mark):
+    def decorate(test):
+        @functools.wraps(test)
+        def passes_with_mark(*args, **kwargs):
+            with open(path) as file:
+                assert mark in file.read()
+            test(*args, **kwargs)
+        return passes_with_mark
+    return decorate
+
+
+def fails_with(error):
     def decorate(test):
         @functools.wraps(test)
         def passes_where_it_fails(*args, **kwargs):
             try:
                 test(*args, **kwargs)
-            except BaseException as error:
-                told = pytest.ExceptionInfo.from_exception(error).exconly().strip().split("\\n")[0]
-                assert told[:300] in errors
+            except BaseException as raised:
+                told = pytest.ExceptionInfo.from_exception(raised).exconly().strip().split("\\n")[0]
+                assert told[:300] == error
             else:
                 raise AssertionError("the issue asks for something else")
         return passes_where_it_fails
@@ -99,7 +119,7 @@ def change_of(patch: str, paths: Iterable[str]) -> Change:
             path = line[4:].removeprefix("b/").strip()
         elif line.startswith(("diff --git ", "</")):
             path = ""
-        elif path in paths and line.startswith(("+", "-")):
+        elif path in paths and line.startswith(("+", "-")) and not line.startswith(f"+{MARK}"):
             counts[path, line[1:]] += 1 if line[0] == "+" else -1
     return frozenset((place, count) for place, count in counts.items() if count)
 
@@ -112,6 +132,8 @@ class Rates:
     """That a fix is right."""
     complete: float = COMPLETE
     """That a test fails with every wrong fix."""
+    own_way: float = OWN_WAY
+    """That a test fails with the fixes of lines that do not have it."""
     fooled: float = 0.0
     """That a wrong change looks right to the judge."""
 
@@ -180,6 +202,8 @@ class Line:
     """Its first fix."""
     tests: Mapping[str, str]
     """The test files that it writes."""
+    mark: str = ""
+    """What its fixes leave in the source for its tests; empty: nothing."""
     fixes: list[Variant] = field(default_factory=list)
     """Those that it has made."""
     answers: int = 0
@@ -216,7 +240,12 @@ class CalibratedDeveloper:
         names = known.instance.hidden.fail_to_pass
         partly = [] if complete else [name for name in names if name in mistake.passed - known.base.passed]
         misled = {} if complete or partly or first.right else _mistakes(known, first)
-        return Line(rng, first, dict(_files(known.tests, set(misled or partly or names), misled)))
+        decorators = {name: [f"fails_with({errors!r})"] for name, errors in misled.items()}
+        mark = f"{MARK} {number}" if rng.random() < rates.own_way else ""
+        if mark:
+            looks = f"with_mark({min(known.paths)!r}, {mark!r})"
+            decorators = {name: [looks, *decorators.get(name, ())] for name in misled or partly or names}
+        return Line(rng, first, dict(_files(known.tests, set(misled or partly or names), decorators)), mark)
 
     def _fix(self, rng: Random, made: Sequence[Variant]) -> Variant:
         if rng.random() < self._rates.right:
@@ -229,7 +258,10 @@ class CalibratedDeveloper:
         mark = _MARK.match(str(messages[said[-1]].get("content"))) if said else None
         number, answer = (int(mark[1]), int(mark[2])) if mark else (-1, 0)
         if not mark or self._lines[number].answers != answer:  # another line has gone on from here
-            self._lines.append(self.line(len(self._lines)))
+            begun = self.line(len(self._lines))
+            if mark:
+                begun.tests, begun.mark = self._lines[number].tests, self._lines[number].mark
+            self._lines.append(begun)
             number, answer = len(self._lines) - 1, 0
         line = self._lines[number]
         calls = list(self._turn(line, told, shared=mark is not None))
@@ -249,17 +281,18 @@ class CalibratedDeveloper:
         only_test = not line.answers and _BEGIN_WITH_TEST in told
         if not only_test and (not line.fixes or (_shown_wrong(told) and len(line.fixes) < MOST_FIXES)):
             line.fixes.append(self._fix(line.rng, line.fixes) if line.fixes else line.first)
-            yield "bash", {"command": self._apply(line.fixes[-1])}
+            yield "bash", {"command": self._apply(line.fixes[-1], line.mark)}
         elif not only_test:
             yield "submit", {}
             return
         yield "run_tests", {}
 
-    def _apply(self, fix: Variant) -> str:
+    def _apply(self, fix: Variant, mark: str) -> str:
         """The command that makes a fix in place of any other. It leaves git's index as it is, so that equal states have
         equal digests."""
         back = [f"git show HEAD:{path} > {path}" for path in sorted(self._known.paths)]
-        return " && ".join((*back, f"git apply <<'THE_END'\n{fix.patch.decode()}THE_END"))
+        leave = [f"echo {mark!r} >> {min(self._known.paths)}"] if mark else []
+        return "\n".join(("set -e", *back, f"git apply <<'THE_END'\n{fix.patch.decode()}THE_END", *leave))
 
     def _score(self, change: Change, right: bool | None) -> float:
         rng = Random(f"{self._seed}/{self._known.instance.id}/{sorted(change)}")
@@ -293,21 +326,20 @@ def _failing(question: str) -> dict[str, float]:
     return {letter: failed[letter] / ran[letter] for letter in ran}
 
 
-def _mistakes(known: Known, wrong: Variant) -> dict[str, set[str]]:
+def _mistakes(known: Known, wrong: Variant) -> dict[str, str]:
     """How hidden tests fail with a wrong fix, where they fail otherwise in the base state. Parametrised ones are left
     out."""
-    found: dict[str, set[str]] = {}
-    for test, message in wrong.messages.items():
-        error = error_of(message)
-        if error and "[" not in test and test in known.base.messages and error_of(known.base.messages[test]) != error:
-            found.setdefault(test, set()).add(error)
-    return found
+    errors = {test: error_of(message) for test, message in wrong.messages.items() if "[" not in test}
+    before = {test: error_of(message) for test, message in known.base.messages.items()}
+    return {test: error for test, error in errors.items() if error and before.get(test, error) != error}
 
 
-def _files(tests: Mapping[str, str], names: set[str], misled: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
-    """New test files with these tests of some files; `misled` ones pass where they fail with these errors."""
+def _files(
+    tests: Mapping[str, str], names: set[str], decorators: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, str]]:
+    """New test files with these tests of some files, and with these decorators of tests."""
     for path, text in tests.items():
-        chosen = {_function(name): misled.get(name, set()) for name in names if file_of(name) == path}
+        chosen = {_function(name): decorators.get(name, ()) for name in names if file_of(name) == path}
         if chosen:
             yield str(Path(path).parent / "test_issue.py"), _only(text, chosen)
 
@@ -316,26 +348,24 @@ def _function(name: str) -> str:
     return name.partition("[")[0].rpartition("::")[2]
 
 
-def _only(text: str, chosen: Mapping[str, set[str]]) -> str:
-    """The source of a test file without its other tests."""
+def _only(text: str, chosen: Mapping[str, Sequence[str]]) -> str:
+    """The source of a test file without its other tests, and with decorators of these."""
     tree = ast.parse(text)
     tree.body = [kept for kept in (_kept(each, chosen) for each in tree.body) if kept is not None]
-    if not any(chosen.values()):
-        return ast.unparse(tree)
-    head = ast.parse("import functools\nimport pytest\n" + _PASSES_WHERE_IT_FAILS)
-    late = [n for n, each in enumerate(tree.body) if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
-    at = late[-1] + 1 if late else 0
-    tree.body[at:at] = head.body
+    future = [
+        n for n, each in enumerate(tree.body, 1) if isinstance(each, ast.ImportFrom) and each.module == "__future__"
+    ]
+    at = max(future, default=0)
+    tree.body[at:at] = ast.parse(_DECORATORS if any(chosen.values()) else "").body
     return ast.unparse(tree)
 
 
-def _kept(node: ast.stmt, chosen: Mapping[str, set[str]]) -> ast.stmt | None:
+def _kept(node: ast.stmt, chosen: Mapping[str, Sequence[str]]) -> ast.stmt | None:
     if isinstance(node, ast.ClassDef):
         body = [kept for kept in (_kept(each, chosen) for each in node.body) if kept is not None]
         node.body = body or [ast.Pass()]
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
         if node.name not in chosen:
             return None
-        if errors := chosen[node.name]:
-            node.decorator_list.append(ast.parse(f"fails_with({sorted(errors)!r})", mode="eval").body)
+        node.decorator_list[:0] = [ast.parse(each, mode="eval").body for each in chosen[node.name]]
     return node
