@@ -8,14 +8,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agent.budget import Usage
 from agent.prompts import render
 from benchmarks.data.sources import open_source
 from benchmarks.perf.calibrated import MOST_FIXES, RIGHT_SCORES, WRONG_SCORES, CalibratedDeveloper, Known, Line, Rates
-from benchmarks.perf.efforts_sim import Ran, difference, remembered, run, table
+from benchmarks.perf.efforts_sim import Ran, Runs, Said, difference, remembered, table
 from benchmarks.perf.variants import Variant
 from tests.instances import make_benchmark
 
@@ -212,13 +214,32 @@ def test_the_program_works_with_the_developer_and_no_tests_run_twice_on_the_same
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with remembered(tmp_path / "reports"):
-        good = run(known, "one line", Rates(right=1.0), 0, tmp_path)
+        good = Runs(tmp_path).run(known, "one line", Rates(right=1.0), 0)
         stored = len(list((tmp_path / "reports").iterdir()))
-        again = run(known, "one line", Rates(right=1.0), 0, tmp_path)
+        again = Runs(tmp_path).run(known, "one line", Rates(right=1.0), 0)
         assert len(list((tmp_path / "reports").iterdir())) == stored
-        bad = run(known, "one line", Rates(right=0.0, complete=1.0), 0, tmp_path)
-        tree = run(known, "tree", Rates(right=1.0, own_way=1.0), 0, tmp_path)
+        bad = Runs(tmp_path).run(known, "one line", Rates(right=0.0, complete=1.0), 0)
+        tree = Runs(tmp_path).run(known, "tree", Rates(right=1.0, own_way=1.0), 0)
     assert (good.resolved, bad.resolved, tree.resolved) == (True, False, True)
     assert (again.resolved, again.requests, again.test_runs) == (good.resolved, good.requests, good.test_runs)
     assert good.requests < bad.requests
     assert good.requests < tree.requests
+
+
+def test_a_run_is_made_again_only_where_an_answer_differs(
+    known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(known: Known, arm: str, developer: CalibratedDeveloper, said: Said) -> Any:
+        asked = {"messages": [{"role": "system", "content": render("chat_system")}, {"role": "user", "content": ""}]}
+        said.append((asked, developer(asked)))
+        fix = RIGHT if "a + b" in str(said[0][1]) else WRONG[0]
+        return SimpleNamespace(patch=fix.patch, usage=Usage(model_calls=1), seconds=len(made))
+
+    runs, made = Runs(tmp_path), list[str]()
+    monkeypatch.setattr(runs, "_start", lambda *given: made.append("") or start(*given))
+    rates = Rates(right=0.5, complete=1.0, own_way=0.0)
+    found = [runs.run(known, "one line", rates, seed) for seed in range(30)]
+    assert {run.seed for run in found} == set(range(30))
+    assert len(made) == 3  # the right fix, and two wrong ones
+    assert runs.run(known, "tree", rates, 0).seconds == 4.0
+    assert 5 < sum(run.resolved for run in found) < 25

@@ -8,11 +8,14 @@ examined first, by the hidden tests. A run's answer is a known fix and tests, so
 is the verdict, and no answer is graded again.
 
 All searches of a task and seed get the same lines of work, in the same order: they differ in how many they take, how
-they branch, and how they choose. Seeds are 0, 1, 2 and so on. Tasks without a wrong variant are left out. Results are
-appended to DIR/results.jsonl; a second call makes those that are missing, seed by seed.
+they branch, and how they choose. Seeds are those of the developer: 0, 1, 2 and so on; the program's is always 0. Tasks
+without a wrong variant are left out. Results are appended to DIR/results.jsonl; a second call makes those that are
+missing, seed by seed.
 
 Runs meet the same states again and again. A state's test results are kept in DIR/reports, and reused where a run would
-run the same tests on files with the same digest; each counts as a test run all the same. Seconds are not compared.
+run the same tests on files with the same digest; each counts as a test run all the same. A run in which the developer
+would give the same answers to the same requests as in an earlier run, at other rates, is not made again. Seconds are
+not compared.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import json
 import os
 import shutil
 from argparse import ArgumentParser, Namespace
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -40,16 +44,17 @@ from agent.evaluate import own_tests
 from agent.measure import SuiteReport, suite
 from agent.measure.results import Results
 from agent.measure.suite import Rules
+from agent.solver.solve import Result
 from agent.task import Task
 from benchmarks.data.sources import open_source
-from benchmarks.perf.answering import serving
+from benchmarks.perf.answering import Answer, serving
 from benchmarks.perf.calibrated import RIGHT, CalibratedDeveloper, Known, Rates
 from benchmarks.perf.variants import examined
 from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import NamespaceProvider
 
-__all__ = ["ARMS", "Ran", "table"]
+__all__ = ["ARMS", "Ran", "Runs", "difference", "remembered", "table"]
 
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "one line": {"effort": "low"},
@@ -148,21 +153,47 @@ def remembered(folder: Path) -> Iterator[None]:
         yield
 
 
-def run(known: Known, arm: str, rates: Rates, seed: int, work: Path) -> Ran:
-    """One run of the program, in a folder below `work` that is removed."""
-    directory = Path(mkdtemp(dir=work))
-    try:
-        with serving(CalibratedDeveloper(known, rates, seed)) as url:
-            flags = {"policy.name": "openai/developer", "model.base_url": url, "model.stream": False, "seed": seed}
-            settings = load(flags={**ARMS[arm], **flags, "sandbox.kind": "namespace"})
-            result = start(known.instance.task, settings, directory)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    verdict = known.verdict(result.patch)
-    if verdict is None:
-        raise AssertionError(f"{known.instance.id}: the answer is no known fix:\n{result.patch.decode()}")
-    spent = result.usage.model_calls, result.usage.measurements
-    return Ran(arm, rates.right, rates.fooled, known.instance.id, seed, verdict, *spent, round(result.seconds, 2))
+Said = list[tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""Requests and their answers, in order."""
+
+
+class Runs:
+    """Makes runs of the program, each in a folder below `work` that is removed. Thread-safe."""
+
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        self._made: defaultdict[tuple[str, str], list[tuple[Said, Ran]]] = defaultdict(list)
+
+    def run(self, known: Known, arm: str, rates: Rates, seed: int) -> Ran:
+        """The result of a run, or of an earlier one in which the developer gave the answers that it would give now."""
+        made = self._made[known.instance.id, arm]
+        for said, ran in made:
+            developer = CalibratedDeveloper(known, rates, seed)
+            if all(developer(asked) == answer for asked, answer in said):
+                return replace(ran, right=rates.right, fooled=rates.fooled, seed=seed)
+        said = Said()
+        result = self._start(known, arm, CalibratedDeveloper(known, rates, seed), said)
+        verdict = known.verdict(result.patch)
+        if verdict is None:
+            raise AssertionError(f"{known.instance.id}: the answer is no known fix:\n{result.patch.decode()}")
+        spent = result.usage.model_calls, result.usage.measurements
+        ran = Ran(arm, rates.right, rates.fooled, known.instance.id, seed, verdict, *spent, round(result.seconds, 2))
+        made.append((said, ran))
+        return ran
+
+    def _start(self, known: Known, arm: str, developer: Answer, said: Said) -> Result:
+        def answer(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+            said.append((asked, developer(asked)))
+            return said[-1][1]
+
+        directory = Path(mkdtemp(dir=self._work))
+        try:
+            with serving(answer) as url:
+                flags = {"policy.name": "openai/developer", "model.base_url": url, "model.stream": False}
+                settings = load(flags={**ARMS[arm], **flags, "sandbox.kind": "namespace"})
+                return start(known.instance.task, settings, directory)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def known_tasks(given: Namespace) -> list[Known]:
@@ -205,11 +236,12 @@ def _fill(given: Namespace, results: Path) -> None:
         for seed, rate, known, arm in product(range(given.seeds), rates, tasks, arms)
         if (rate.right, rate.fooled, arm, (known.instance.id, seed)) not in done
     ]
-    lock, work = Lock(), Path(given.out, "work")
+    work = Path(given.out, "work")
     work.mkdir(exist_ok=True)
+    lock, runs = Lock(), Runs(work)
 
     def make(cell: tuple[Known, str, Rates, int]) -> None:
-        ran = run(*cell, work)
+        ran = runs.run(*cell)
         with lock, results.open("a") as file:
             file.write(json.dumps(asdict(ran)) + "\n")
 
