@@ -42,6 +42,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from agent.measure.diffs import parse
@@ -69,6 +70,8 @@ WRONG_SCORES = (0.01, 0.02, 0.02, 0.02, 0.02, 0.02, 0.03, 0.03, 0.03, 0.03, 0.05
 MOST_FIXES = 3
 HEEDS = 0.5
 
+_PARSING = Lock()
+"""Python 3.11 does not parse in two threads at once."""
 _MARK = re.compile(r"^Line (\d+), answer (\d+)\.$")
 _SCORE = re.compile(r"gives it ([\d.]+) of 1")
 _ATTEMPT = re.compile(r"^## Attempt ([A-Z])$", re.MULTILINE)
@@ -78,6 +81,9 @@ _BROKEN = render("chat_left", broken=True, goals=False).strip()
 _BEGIN_WITH_TEST = render("chat_reproduce").strip()
 MARK = "# in the way of line"
 """Begins the line of the source that a test looks for."""
+MARKED = re.compile(rf"{MARK} \d+")
+NEW_TESTS = "test_issue.py"
+"""The name of the test files that lines write."""
 _DECORATORS = """
 import functools
 import pytest
@@ -348,7 +354,9 @@ def _files(
     for path, text in tests.items():
         chosen = {_function(name): decorators.get(name, ()) for name in names if file_of(name) == path}
         if chosen:
-            yield str(Path(path).parent / "test_issue.py"), _only(text, chosen)
+            with _PARSING:
+                found = _only(text, chosen)
+            yield str(Path(path).parent / NEW_TESTS), found
 
 
 def _function(name: str) -> str:

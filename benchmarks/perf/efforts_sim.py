@@ -12,10 +12,11 @@ they branch, and how they choose. Seeds are those of the developer: 0, 1, 2 and 
 without a wrong variant are left out. Results are appended to DIR/results.jsonl; a second call makes those that are
 missing, seed by seed.
 
-Runs meet the same states again and again. A state's test results are kept in DIR/reports, and reused where a run would
-run the same tests on files with the same digest; each counts as a test run all the same. A run in which the developer
-would give the same answers to the same requests as in an earlier run, at other rates, is not made again. Seconds are
-not compared.
+Runs meet the same states again and again. What tests say is kept in DIR/reports, and reused where a run would run the
+same tests on the same source and test files; each counts as a test run all the same. Marks (`calibrated.MARK`) are
+comments: they are the same to all tests but those that look for them, and then it counts whether they are there. A run
+in which the developer would give the same answers to the same requests as in an earlier run is not made again. Seconds
+are not compared.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from agent.solver.solve import Result
 from agent.task import Task
 from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import Answer, serving
-from benchmarks.perf.calibrated import RIGHT, CalibratedDeveloper, Known, Rates
+from benchmarks.perf.calibrated import MARKED, NEW_TESTS, RIGHT, CalibratedDeveloper, Known, Rates
 from benchmarks.perf.variants import examined
 from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
@@ -140,8 +141,7 @@ def remembered(folder: Path) -> Iterator[None]:
         rules: Rules,
         files: Mapping[str, bytes] = suite.NO_FILES,
     ) -> SuiteReport:
-        measured = repr((sorted(put_back), sorted(files.items()), rules.adapter, rules.by_path))
-        key = (task.id, base.digest, snapshot.digest, measured, *tests)
+        key = _measured(provider, task, snapshot, base, put_back, tests, rules, files)
         given = (provider, task, snapshot, base, put_back, tests, rules, files)
         return results.find(key, lambda: run_restored(*given), keep=True)[0]
 
@@ -151,6 +151,31 @@ def remembered(folder: Path) -> Iterator[None]:
         patch.object(suite, "find_warm", lambda box, command: None),  # a copied run is not looked up
     ):
         yield
+
+
+def _measured(
+    provider: Provider,
+    task: Task,
+    snapshot: Snapshot,
+    base: Snapshot,
+    put_back: Sequence[str],
+    tests: Sequence[str],
+    rules: Rules,
+    files: Mapping[str, bytes],
+) -> tuple[str, ...]:
+    """What the result of a test run depends on."""
+    changed = [change.path for change in provider.changes(base, snapshot) if change.path not in put_back]
+    with provider.at(snapshot) as box:
+        found = {path: box.read(path) for path in changed} | dict(files)
+    if not tests and task.test_command.endswith(".py"):  # new test files are not run
+        found = {path: text for path, text in found.items() if not path.endswith(NEW_TESTS)}
+    source, own = (
+        "".join(f"{path}\n{found[path].decode()}\n" for path in sorted(found) if path.endswith(NEW_TESTS) is is_test)
+        for is_test in (False, True)
+    )
+    marked = set(MARKED.findall(own)) <= set(MARKED.findall(source))
+    parts = (MARKED.sub("", source).rstrip(), MARKED.sub("", own), str(marked), rules.adapter, str(rules.by_path))
+    return (task.id, base.digest, *parts, *tests)
 
 
 Said = list[tuple[Mapping[str, Any], Mapping[str, Any]]]
