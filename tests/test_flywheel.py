@@ -25,6 +25,9 @@ OTHER = (
     "def other(x):\n    while x > 10:\n        x = x // 3 - 1\n        print(x, end='')\n    return [x, x + 1, x + 2]\n"
 )
 
+PRINTED_OTHERWISE = "<printed>test_f: assert 1 == 2\n<printed>  def f(): return <L3>\n" + "<printed>x = y\n" * 20
+"""What tests printed does not make a copy another function, and is no function itself."""
+
 
 def code(text: str) -> str:
     return next(functions("m.py", text.encode())).text
@@ -36,7 +39,9 @@ def bug(name: str, repo: str, split: str, text: str, function: str = "f") -> dic
 
 
 def row(task: str, text: str) -> dict[str, Any]:
-    shown = "".join(f"<L{n}>{line}\n" for n, line in enumerate(text.splitlines(), 1)) + "<fix>\n"
+    source, _, printed = text.partition("<printed>")
+    shown = "".join(f"<L{n}>{line}\n" for n, line in enumerate(source.splitlines(), 1))
+    shown += (f"<printed>{printed}" if printed else "") + "<fix>\n"
     return {"prompt": [{"role": "user", "content": shown}], "provenance": {"task": task}}
 
 
@@ -48,6 +53,8 @@ def row(task: str, text: str) -> dict[str, Any]:
         (bug("t", "mine", "train", OTHER, "held"), OTHER, "m.py held is held out"),
         (bug("t", "mine", "train", HELD.replace("held", "copy"), "copy"), OTHER, "a near copy"),
         (bug("t", "mine", "train", OTHER, "other"), HELD.replace("+ 1", "+ 2"), "a near copy"),
+        (bug("t", "mine", "train", OTHER, "other"), HELD + PRINTED_OTHERWISE, "a near copy"),
+        (bug("t", "mine", "train", OTHER, "other"), OTHER + PRINTED_OTHERWISE, ""),
         (bug("t", "mine", "train", OTHER, "other"), HELD.replace("total", "<V3>"), "a near copy"),
         (bug("t", "mine", "train", HELD.replace("total", "left"), "other"), OTHER, "a near copy"),
         (bug("another", "mine", "train", OTHER, "other"), OTHER, "the row is not from a bug that may be trained on"),
