@@ -1,0 +1,157 @@
+"""What trees add: models that learned from the same searches with and without what the failing tests printed.
+
+    python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON --serve-python PYTHON
+
+The functions (`arbitrary.py`) do not say themselves what is right. A model learns from plain source; from there, by as
+many steps, three go on: with more plain source, with the edits that were right in searches, and with the same edits and
+what the tests printed. All are asked on the same bugs of a repository that nothing was learned from. Intervals are over
+bugs, of the mean over trainings with different seeds. Each step leaves its result in a folder, so that an interrupted
+run can be resumed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from statistics import mean
+
+from agent.learning import serving, training
+from agent.learning.export.dataset import runs_in
+from agent.policy.edit.counts import Counts, counted
+from agent.policy.edit.ranking import ByCounts, Likeliest, Ranking, Together, Uniform
+from agent.run.run import Run
+from benchmarks.flywheel import arbitrary
+from benchmarks.flywheel.figures import COLLECTED, asked, collect, figures_options, plain_rows, tried_bugs, wanted_by
+from benchmarks.flywheel.leaks import apart, copied, leaks
+from benchmarks.flywheel.orders import Tried
+from benchmarks.flywheel.sharing import agreed, ended
+from benchmarks.self_training import scores
+from benchmarks.self_training.exporting import export
+from benchmarks.self_training.scores import Played
+
+BEFORE = "before the trees"
+MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests printed"
+ROWS: Mapping[str, str] = {MORE: "plain", BLIND: "rows-blind", PRINTED: "rows"}
+"""What each model goes on with: the folder of its rows."""
+Results = dict[str, Played]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a table. Returns 1 if held-out code was trained on."""
+    args = _options().parse_args(argv)
+    out: Path = args.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    agreed(out / "collected.json", args, [*COLLECTED[2:], "held_out_functions"])
+    args.repository, args.hold_out, args.source = _repositories(args, out), [arbitrary.APART], [out / "untested"]
+    collect(args, out, printed=True)
+    leaked = _exported(out)
+    plain_rows(args, out)
+    leaked += copied(out / "plain", out / "bugs")
+    print(f"leaks: {len(leaked)}", *leaked[:5], sep="\n  ", flush=True)
+    bugs = list(tried_bugs(out, "repositories"))
+    results = {name: [_played(bugs, by)] for name, by in _untrained(out).items()}
+    for seed in range(args.seeds) if args.train_python else ():
+        for name, played in _trained(args, out / f"seed-{seed}", out, bugs, seed).items():
+            results.setdefault(name, []).append(played)
+    _print(results, out)
+    return int(bool(leaked))
+
+
+def _repositories(args: argparse.Namespace, out: Path) -> list[Path]:
+    made = [out / "functions" / name for name in (arbitrary.SEEN, arbitrary.APART)]
+    if not (out / "functions").exists():
+        for begun in (out / "begun", out / "untested"):
+            shutil.rmtree(begun, ignore_errors=True)
+        arbitrary.plain(out / "untested", args.plain_functions, Random(f"plain/{args.seed}"))
+        arbitrary.write(out / "begun", args.functions, args.held_out_functions, Random(args.seed))
+        (out / "begun").rename(out / "functions")
+    return made
+
+
+def _exported(out: Path) -> list[str]:
+    """Count the edits of the trees that may be learned from, and write their rows, with and without what tests
+    printed. Returns the leaks."""
+    runs = apart(runs_in([out / "trees"]), out / "bugs")
+    with ExitStack() as held:
+        counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+    leaked = list[str]()
+    for name, some in ((PRINTED, runs), (BLIND, [out / "blind" / path.name for path in runs])):
+        manifest = export(some, "edit", out / ROWS[name], near=None)
+        print(f"{name}: {len(some)} trees, {manifest['rows']} rows", flush=True)
+        leaked += leaks(out / ROWS[name], out / "bugs")
+    return leaked
+
+
+def _untrained(out: Path) -> dict[str, Ranking]:
+    mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
+    return {"uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))}
+
+
+def _trained(args: argparse.Namespace, folder: Path, out: Path, bugs: Sequence[Tried], seed: int) -> dict[str, Results]:
+    """The results of the models of a seed, one after the other."""
+    base = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True, seed=seed)
+    models = {BEFORE: _model(args, folder / "base", out / "plain", base)}
+    after = replace(base, model=str(models[BEFORE]), max_steps=args.steps, rate=args.rate / 4)
+    for name, rows in ROWS.items():
+        models[name] = _model(args, folder / rows, out / rows, after)
+    results = {}
+    for name, model in models.items():
+        shown = bugs if name == PRINTED else [bug.blind for bug in bugs]
+        with ExitStack() as held:
+            by = asked(args, serving.Server(str(model), "edit-model", port=args.port, cpu=args.cpu), folder, held)
+            results[name] = _played(shown, by)
+            if name == PRINTED:
+                joined = Together((by, *list(_untrained(out).values())[1:3]))
+                results[f"{name}+counts+mutate"] = _played(shown, joined)
+        print(f"seed {seed}: {name}: {scores.needed(list(results[name].values())):.2f}", flush=True)
+    return results
+
+
+def _model(args: argparse.Namespace, folder: Path, rows: Path, wanted: training.Wanted) -> Path:
+    training.train(training.plan("sft", [rows], wanted), folder, python=args.train_python)
+    return folder / "model"
+
+
+def _played(bugs: Sequence[Tried], by: Ranking) -> Results:
+    return {str(bug.row["instance_id"]): bug.played(by) for bug in bugs}
+
+
+def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
+    """Print the means over seeds, compared with several of them, and each seed's own."""
+    means = {name: _mean(each) for name, each in results.items()}
+    for base in ("uniform", "counts", BEFORE, MORE, BLIND):
+        if base in means:
+            print("", scores.table(means, base), sep="\n", flush=True)
+    for name, each in results.items():
+        if len(each) > 1:
+            print(f"{name}:", *(f"{scores.needed(list(played.values())):.2f}" for played in each))
+    facts = {
+        name: [{bug: [result.solved, result.tried] for bug, result in played.items()} for played in each]
+        for name, each in results.items()
+    }
+    (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
+def _mean(seeds: Sequence[Results]) -> Results:
+    """The results with the mean number of states. A bug is solved under every order, or under none."""
+    return {bug: Played(seeds[0][bug].solved, mean(played[bug].tried for played in seeds)) for bug in seeds[0]}
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = figures_options("python -m benchmarks.flywheel.printed", __doc__)
+    parser.set_defaults(
+        functions=200, a_function=4, mutants=800, held_out_mutants=160, plain_functions=1500, warm_up=12_000,
+        rows_a_function=8, warm_up_steps=1000, steps=1000,
+    )  # fmt: skip
+    parser.add_argument("--held-out-functions", type=int, default=44)
+    parser.add_argument("--seeds", type=int, default=3, help="number of trainings of each model")
+    return parser
+
+
+if __name__ == "__main__":
+    ended(main)
