@@ -232,7 +232,7 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         )
         if base:
             wanted = replace(wanted, model=str(base), rate=args.rate / 4)
-        model = asked(args, trained(args, out, wanted), out, held)
+        model = _asked(args, trained(args, out, wanted), out, held)
         learned |= {"model": model}
         learned |= {
             "model+counts": Together((model, counts)),
@@ -241,11 +241,11 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         }
     if args.train_python and base:
         before = serving.Server(str(base), "before", port=args.port + 1, cpu=args.cpu)
-        learned["model before the trees"] = asked(args, before, out, held)
+        learned["model before the trees"] = _asked(args, before, out, held)
     return learned
 
 
-def asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Ranking:
+def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Ranking:
     """A ranking by a model that is served until `held` ends. Its answers are kept beside the model, as another training
     gives other answers."""
     serve(args, server, out, held)

@@ -1,6 +1,6 @@
 """What trees add: models that learned from the same searches with and without what the failing tests printed.
 
-    python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON --serve-python PYTHON
+    python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON
 
 The functions (`arbitrary.py`) do not say themselves what is right. A model learns from plain source; from there, by as
 many steps, three go on: with more plain source, with the edits that were right in searches, and with the same edits and
@@ -13,20 +13,24 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from statistics import mean
+from typing import Any, Self
 
-from agent.learning import serving, training
+from agent.errors import ModelError
+from agent.learning import training
 from agent.learning.export.dataset import runs_in
+from agent.models import Completion, Message
 from agent.policy.edit.counts import Counts, counted
-from agent.policy.edit.ranking import ByCounts, Likeliest, Ranking, Together, Uniform
+from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
 from agent.run.run import Run
 from benchmarks.flywheel import arbitrary
-from benchmarks.flywheel.figures import COLLECTED, asked, collect, figures_options, plain_rows, tried_bugs, wanted_by
+from benchmarks.flywheel.figures import COLLECTED, collect, figures_options, plain_rows, tried_bugs, wanted_by
 from benchmarks.flywheel.leaks import apart, copied, leaks
 from benchmarks.flywheel.orders import Tried
 from benchmarks.flywheel.sharing import agreed, ended
@@ -38,6 +42,7 @@ BEFORE = "before the trees"
 MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests printed"
 ROWS: Mapping[str, str] = {MORE: "plain", BLIND: "rows-blind", PRINTED: "rows"}
 """What each model goes on with: the folder of its rows."""
+UNTRAINED = ("uniform", "mutate", "counts", "counts+mutate")
 Results = dict[str, Played]
 
 
@@ -89,7 +94,7 @@ def _exported(out: Path) -> list[str]:
 
 def _untrained(out: Path) -> dict[str, Ranking]:
     mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
-    return {"uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))}
+    return dict(zip(UNTRAINED, (Uniform(), mutate, counts, Together((counts, mutate))), strict=True))
 
 
 def _trained(args: argparse.Namespace, folder: Path, out: Path, bugs: Sequence[Tried], seed: int) -> dict[str, Results]:
@@ -102,14 +107,52 @@ def _trained(args: argparse.Namespace, folder: Path, out: Path, bugs: Sequence[T
     results = {}
     for name, model in models.items():
         shown = bugs if name == PRINTED else [bug.blind for bug in bugs]
-        with ExitStack() as held:
-            by = asked(args, serving.Server(str(model), "edit-model", port=args.port, cpu=args.cpu), folder, held)
+        with Scoring(args.train_python, model) as scoring:
+            by = ByModel(scoring)
             results[name] = _played(shown, by)
             if name == PRINTED:
                 joined = Together((by, *list(_untrained(out).values())[1:3]))
                 results[f"{name}+counts+mutate"] = _played(shown, joined)
         print(f"seed {seed}: {name}: {scores.needed(list(results[name].values())):.2f}", flush=True)
     return results
+
+
+class Scoring:
+    """A model that scores texts, as `agent.models.scoring.ScoringModel` does, in a process that ends with the block."""
+
+    price = None
+
+    def __init__(self, python: Path, model: Path) -> None:
+        self.name = model.parent.name
+        command = [str(python), str(Path(__file__).with_name("scoring.py")), str(model)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing is drawn."""
+        return dict(parameters)
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
+    ) -> Completion:
+        """The log-probability of each of `texts`, in order. Raises ModelError if the process has ended."""
+        assert self._process.stdin
+        assert self._process.stdout
+        asked = {"prompt": messages[0]["content"], "texts": list(sampling["texts"])}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        if not (answer := self._process.stdout.readline()):
+            raise ModelError(f"{self.name}: the model cannot be asked; why is on stderr")
+        return Completion("", logprobs=tuple(json.loads(answer)))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
 
 
 def _model(args: argparse.Namespace, folder: Path, rows: Path, wanted: training.Wanted) -> Path:
@@ -123,7 +166,7 @@ def _played(bugs: Sequence[Tried], by: Ranking) -> Results:
 
 def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
     """Print the means over seeds, compared with several of them, and each seed's own."""
-    means = {name: _mean(each) for name, each in results.items()}
+    means = {name: mean_of(each) for name, each in results.items()}
     for base in ("uniform", "counts", BEFORE, MORE, BLIND):
         if base in means:
             print("", scores.table(means, base), sep="\n", flush=True)
@@ -137,7 +180,7 @@ def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
-def _mean(seeds: Sequence[Results]) -> Results:
+def mean_of(seeds: Sequence[Results]) -> Results:
     """The results with the mean number of states. A bug is solved under every order, or under none."""
     return {bug: Played(seeds[0][bug].solved, mean(played[bug].tried for played in seeds)) for bug in seeds[0]}
 
