@@ -12,34 +12,40 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from statistics import mean
 from typing import Any, Self
 
 from agent.errors import ModelError
+from agent.files import write_atomically
 from agent.learning import training
 from agent.learning.export.dataset import runs_in
 from agent.models import Completion, Message
 from agent.policy.edit.counts import Counts, counted
 from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
 from agent.run.run import Run
+from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import arbitrary
 from benchmarks.flywheel.figures import COLLECTED, collect, figures_options, plain_rows, tried_bugs, wanted_by
 from benchmarks.flywheel.leaks import apart, copied, leaks
-from benchmarks.flywheel.orders import Tried
-from benchmarks.flywheel.sharing import agreed, ended
+from benchmarks.flywheel.orders import Remembered, Tried
+from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
 from benchmarks.self_training import scores
 from benchmarks.self_training.exporting import export
 from benchmarks.self_training.scores import Played
 
 BEFORE = "before the trees"
 MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests printed"
+JOINED = f"{PRINTED}+counts+mutate"
 ROWS: Mapping[str, str] = {MORE: "plain", BLIND: "rows-blind", PRINTED: "rows"}
 """What each model goes on with: the folder of its rows."""
 UNTRAINED = ("uniform", "mutate", "counts", "counts+mutate")
@@ -58,11 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     plain_rows(args, out)
     leaked += copied(out / "plain", out / "bugs")
     print(f"leaks: {len(leaked)}", *leaked[:5], sep="\n  ", flush=True)
-    bugs = list(tried_bugs(out, "repositories"))
-    results = {name: [_played(bugs, by)] for name, by in _untrained(out).items()}
-    for seed in range(args.seeds) if args.train_python else ():
-        for name, played in _trained(args, out / f"seed-{seed}", out, bugs, seed).items():
-            results.setdefault(name, []).append(played)
+    results = {name: [_played(_bugs(out), by)] for name, by in _untrained(out).items()}
+    for name, played in _learned(args, out) if args.train_python else ():
+        results.setdefault(name, []).append(played)
     _print(results, out)
     return int(bool(leaked))
 
@@ -97,24 +101,56 @@ def _untrained(out: Path) -> dict[str, Ranking]:
     return dict(zip(UNTRAINED, (Uniform(), mutate, counts, Together((counts, mutate))), strict=True))
 
 
-def _trained(args: argparse.Namespace, folder: Path, out: Path, bugs: Sequence[Tried], seed: int) -> dict[str, Results]:
-    """The results of the models of a seed, one after the other."""
-    base = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True, seed=seed)
-    models = {BEFORE: _model(args, folder / "base", out / "plain", base)}
-    after = replace(base, model=str(models[BEFORE]), max_steps=args.steps, rate=args.rate / 4)
-    for name, rows in ROWS.items():
-        models[name] = _model(args, folder / rows, out / rows, after)
-    results = {}
-    for name, model in models.items():
-        shown = bugs if name == PRINTED else [bug.blind for bug in bugs]
-        with Scoring(args.train_python, model) as scoring:
-            by = ByModel(scoring)
-            results[name] = _played(shown, by)
-            if name == PRINTED:
-                joined = Together((by, *list(_untrained(out).values())[1:3]))
-                results[f"{name}+counts+mutate"] = _played(shown, joined)
-        print(f"seed {seed}: {name}: {scores.needed(list(results[name].values())):.2f}", flush=True)
-    return results
+def _learned(args: argparse.Namespace, out: Path) -> Iterator[tuple[str, Results]]:
+    """The results of each model. The model before the trees is the same for all seeds."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
+    wanted = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    base = _Learned(args.train_python, out, BEFORE, "plain", out / "base", wanted)
+    yield from base.results().items()
+    after = replace(wanted, model=str(base.model), max_steps=args.steps, rate=args.rate / 4, prompt_loss=False)
+    learned = [
+        _Learned(args.train_python, out, name, rows, out / f"seed-{seed}" / rows, replace(after, seed=seed))
+        for seed in range(args.seeds)
+        for name, rows in ROWS.items()
+    ]
+    with ProcessPoolExecutor(args.workers, get_context("spawn"), end_with_parent) as pool:
+        for results in pool.map(_Learned.results, learned):
+            yield from results.items()
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """A model, by how it is trained."""
+
+    python: Path
+    out: Path
+    name: str
+    rows: str
+    folder: Path
+    wanted: training.Wanted
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    def results(self) -> dict[str, Results]:
+        """Train the model, and ask it on all bugs; done once."""
+        kept = self.folder / "results.json"
+        if not kept.exists():
+            training.train(training.plan("sft", [self.out / self.rows], self.wanted), self.folder, python=self.python)
+            write_atomically(kept, json.dumps({name: _told(played) for name, played in self._asked()}).encode())
+        found = {name: _read(told) for name, told in json.loads(kept.read_bytes()).items()}
+        told = ", ".join(f"{name} {scores.needed(list(played.values())):.2f}" for name, played in found.items())
+        print(f"{self.folder.relative_to(self.out)}: {told}", flush=True)
+        return found
+
+    def _asked(self) -> Iterator[tuple[str, Results]]:
+        bugs = _bugs(self.out) if self.name == PRINTED else [bug.blind for bug in _bugs(self.out)]
+        with Scoring(self.python, self.model) as scoring, closing(Ledger(self.folder / "asked.jsonl")) as kept:
+            by = Remembered(ByModel(scoring), kept)
+            yield self.name, _played(bugs, by)
+            if self.name == PRINTED:
+                yield JOINED, _played(bugs, Together((by, *list(_untrained(self.out).values())[1:3])))
 
 
 class Scoring:
@@ -155,9 +191,8 @@ class Scoring:
         self._process.communicate()
 
 
-def _model(args: argparse.Namespace, folder: Path, rows: Path, wanted: training.Wanted) -> Path:
-    training.train(training.plan("sft", [rows], wanted), folder, python=args.train_python)
-    return folder / "model"
+def _bugs(out: Path) -> list[Tried]:
+    return list(tried_bugs(out, "repositories"))
 
 
 def _played(bugs: Sequence[Tried], by: Ranking) -> Results:
@@ -173,11 +208,16 @@ def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
     for name, each in results.items():
         if len(each) > 1:
             print(f"{name}:", *(f"{scores.needed(list(played.values())):.2f}" for played in each))
-    facts = {
-        name: [{bug: [result.solved, result.tried] for bug, result in played.items()} for played in each]
-        for name, each in results.items()
-    }
+    facts = {name: [_told(played) for played in each] for name, each in results.items()}
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
+def _told(played: Results) -> dict[str, list[float]]:
+    return {bug: [result.solved, result.tried] for bug, result in played.items()}
+
+
+def _read(told: Mapping[str, Sequence[Any]]) -> Results:
+    return {bug: Played(solved, tried) for bug, (solved, tried) in told.items()}
 
 
 def mean_of(seeds: Sequence[Results]) -> Results:
@@ -189,7 +229,7 @@ def _options() -> argparse.ArgumentParser:
     parser = figures_options("python -m benchmarks.flywheel.printed", __doc__)
     parser.set_defaults(
         functions=200, a_function=4, mutants=800, held_out_mutants=160, plain_functions=1500, warm_up=12_000,
-        rows_a_function=8, warm_up_steps=1000, steps=1000,
+        rows_a_function=8, warm_up_steps=800, steps=400,
     )  # fmt: skip
     parser.add_argument("--held-out-functions", type=int, default=44)
     parser.add_argument("--seeds", type=int, default=3, help="number of trainings of each model")
