@@ -46,7 +46,7 @@ from benchmarks.self_training.scores import Played
 BEFORE = "before the trees"
 MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests printed"
 JOINED = f"{PRINTED}+counts+mutate"
-ROWS: Mapping[str, str] = {MORE: "plain", BLIND: "rows-blind", PRINTED: "rows"}
+ROWS: Mapping[str, str] = {PRINTED: "rows", BLIND: "rows-blind", MORE: "plain"}
 """What each model goes on with: the folder of its rows."""
 UNTRAINED = ("uniform", "mutate", "counts", "counts+mutate")
 Results = dict[str, Played]
@@ -107,7 +107,7 @@ def _learned(args: argparse.Namespace, out: Path) -> Iterator[tuple[str, Results
     wanted = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
     base = _Learned(args.train_python, out, BEFORE, "plain", out / "base", wanted)
     yield from base.results().items()
-    after = replace(wanted, model=str(base.model), max_steps=args.steps, rate=args.rate / 4, prompt_loss=False)
+    after = replace(wanted, model=str(base.model), max_steps=args.steps, rate=args.rate / 2, prompt_loss=False)
     learned = [
         _Learned(args.train_python, out, name, rows, out / f"seed-{seed}" / rows, replace(after, seed=seed))
         for seed in range(args.seeds)
@@ -229,7 +229,7 @@ def _options() -> argparse.ArgumentParser:
     parser = figures_options("python -m benchmarks.flywheel.printed", __doc__)
     parser.set_defaults(
         functions=200, a_function=4, mutants=800, held_out_mutants=160, plain_functions=1500, warm_up=12_000,
-        rows_a_function=8, warm_up_steps=800, steps=400,
+        rows_a_function=8, warm_up_steps=800, steps=1500,
     )  # fmt: skip
     parser.add_argument("--held-out-functions", type=int, default=44)
     parser.add_argument("--seeds", type=int, default=3, help="number of trainings of each model")

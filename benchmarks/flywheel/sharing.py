@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing import parent_process
@@ -17,9 +19,12 @@ from typing import NoReturn
 from agent.errors import RamifyError, UsageError
 from agent.files import write_atomically
 from agent.learning import serving, training
+from agent.learning.managed_process import STOP_S
 
 __all__ = ["GENERATED", "agreed", "end_with_parent", "ended", "options", "serve", "trained"]
 
+TO_END_S = STOP_S + 5
+"""How long a worker may take to end what it has begun."""
 GENERATED = ("combined", "unseen")
 """The generated repositories that are held out."""
 
@@ -87,12 +92,15 @@ def ended(main: Callable[[], int]) -> NoReturn:
 
 
 def end_with_parent() -> None:
-    """For workers of a pool: end this process when its parent ends, even by a kill."""
+    """For workers of a pool: end this process when its parent ends, even by a kill. What it has begun, such as a
+    training, ends with it."""
     parent = parent_process()
     assert parent is not None
 
     def watch() -> None:
         wait([parent.sentinel])
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(TO_END_S)
+        os._exit(1)  # a pool keeps its worker after an error of the work
 
     Thread(target=watch, daemon=True).start()
