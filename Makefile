@@ -15,7 +15,7 @@ FIGURES = PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.figu
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests begin thousands of Pythons: each would compile all that it imports
 
-.PHONY: setup demo test test-all check docs reference image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-chat flywheel-env
+.PHONY: setup demo test test-all check docs reference image vllm-test ray-test web-test swebench-test train-test flywheel flywheel-modules flywheel-chat flywheel-printed flywheel-env
 
 setup: $(VENV)/.dev-installed
 
@@ -75,6 +75,10 @@ flywheel-modules: flywheel-env  # the same on modules of real projects, which pi
 
 flywheel-chat: flywheel-env  # a chat model from nothing, trained by its own searches and, as a control, by all of its lines
 	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m benchmarks.flywheel.chat --out $(FLYWHEEL)-chat $(FLYWHEEL_PYTHONS)
+
+flywheel-printed: setup  # what trees add that source does not hold: models with and without what the tests printed
+	@scripts/train-env
+	@$(BIN)/python -m benchmarks.flywheel.printed --out $(FLYWHEEL)-printed --cpu --train-python $(or $(RAMIFY_TRAIN),.train)/bin/python
 
 flywheel-env: setup
 	@scripts/train-env

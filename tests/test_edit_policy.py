@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from agent.actions import Edit
 from agent.build.composition import start
 from agent.config import load
-from agent.errors import ConfigError, ModelError
+from agent.errors import ConfigError, ModelError, UsageError
+from agent.learning import training
 from agent.models import Ask, directly
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import AT_ONCE, ScoringModel
 from agent.policy.edit.choosing import chosen
-from agent.policy.edit.context import Context, contexts
+from agent.policy.edit.context import CHARACTERS, Context, contexts, printed_by
 from agent.policy.edit.counts import EVEN, Counts, counted
 from agent.policy.edit.features import features
 from agent.policy.edit.ranking import ByCounts, ByModel, Choice, Likeliest, Together, Uniform, shares
 from agent.policy.edit.record import Ranked
 from agent.run.run import Run
 from agent.search.mcts import Mcts
+from benchmarks.flywheel.leaks import shown
+from benchmarks.self_training.exporting import export
 from tests.projects import BUG, FIX, means, task
 from tests.scripted_server import Reply, ScriptedServer, fails, scores
 
@@ -82,11 +86,59 @@ class TestAContext:
     ) -> None:
         assert CONTEXT.action([Edit("m.py", old, new, line)]) == action
 
+    def test_shows_what_tests_printed_after_the_function(self) -> None:
+        shown = replace(CONTEXT, printed="test_a: assert 1 == 2\n+ where\n")
+        lines = "<printed>test_a: assert 1 == 2\n<printed>+ where\n<fix>\n"
+        assert shown.prompt == CONTEXT.prompt.removesuffix("<fix>\n") + lines
+        assert Context.from_json(shown.to_json()) == shown
+
+    def test_without_what_tests_printed_is_recorded_as_before_there_was_any(self) -> None:
+        assert CONTEXT.to_json() == {"path": "m.py", "first": 5, "text": CONTEXT.text}
+
     def test_holds_edits_of_its_own_lines_alone(self) -> None:
         inside, behind = Edit("m.py", "x\n", "y\n", 7), Edit("m.py", "x\n", "y\n", 8)
         assert CONTEXT.holds([inside])
         assert not CONTEXT.holds([inside, behind])
         assert not CONTEXT.holds([Edit("other.py", "x\n", "y\n", 7)])
+
+
+PYTEST = """test_m.py:3: in test_f
+    assert f(3) == (7, 6)
+E   AssertionError: assert (6, 6) == (7, 6)
+E
+E     At index 0 diff: 6 != 7
+E     Use -v to get more diff"""
+PYTHON = """Traceback (most recent call last):
+  File "/x/_pytest/runner.py", line 361, in from_call
+    result = func()
+  File "test_m.py", line 3, in test_f
+    assert f(3) == (7, 6)
+AssertionError: assert (6, 6) == (7, 6)
+
+  At index 0 diff: 6 != 7
+  Use -v to get more diff"""
+
+
+class TestWhatTestsPrinted:
+    @pytest.mark.parametrize("message", [PYTEST, PYTHON])
+    def test_is_the_error_that_ended_each_failing_test(self, message: str) -> None:
+        found = printed_by({"test_m.py::test_f": message, "test_m.py::test_g": "E   KeyError"}, ["test_m.py::test_f"])
+        assert found == "test_f: AssertionError: assert (6, 6) == (7, 6)\nAt index 0 diff: 6 != 7\n"
+
+    def test_is_that_of_the_first_tests_whatever_their_order(self) -> None:
+        messages = {f"m.py::test_{name}": f"E   ValueError: {name}" for name in "edcba"}
+        found = printed_by(messages, list(messages))
+        assert found == "".join(f"test_{name}: ValueError: {name}\n" for name in "abc")
+
+    def test_of_a_test_without_a_message_is_its_name(self) -> None:
+        assert printed_by({}, ["m.py::test_a"]) == "test_a:\n"
+
+    def test_is_short_and_has_no_addresses_or_control_sequences(self) -> None:
+        said = ["E   \x1b[31mTypeError: <X object at 0x7f00aa>\x1b[0m \u202e", *(f"E   {n}" for n in range(9))]
+        lines = printed_by({"t": "\n".join(said)}, ["t"]).splitlines()
+        assert lines == ["t: TypeError: <X object> \\u202e", *map(str, range(5))]
+        [line] = printed_by({"t": "E   " + "x" * 999}, ["t"]).splitlines()
+        assert len(line) == CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -300,3 +352,43 @@ def test_a_search_goes_by_the_model_and_its_tree_can_be_counted(namespaces: Path
     assert (counts.tried, counts.right, counts.runs) == (1, 1, 1)
     assert counts.by["change:< -> <="] == (1, 1)
     assert counts.policies == ("edit/1/openai/tiny",)
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_a_model_and_its_rows_are_shown_what_the_failing_tests_print(
+    namespaces: Path, tmp_path: Path, key: None
+) -> None:
+    """The server likes the right edit only where it is told what the test printed."""
+    error = "<printed>test_mean_of_nothing: ZeroDivisionError: division by zero\n<fix>\n"
+    liked = FIX.strip().replace("numbers", "<V1>")
+    rows = dict[bool, list[Any]]()
+    for printed in (True, False):
+        run, out = tmp_path / f"run-{printed}", tmp_path / f"rows-{printed}"
+        with ScriptedServer(
+            lambda asked: scores(asked, lambda text: -1.0 if liked in text and error in text else -30.0)
+        ) as server:
+            flags = {
+                "policy.name": "edit",
+                "policy.model": "openai/tiny",
+                "policy.by": "model",
+                "policy.printed": printed,
+                "policy.width": 40,
+                "search.name": "best_first",
+                "model.base_url": server.url,
+                "sandbox.kind": "namespace",
+                "budget.max_nodes": 41,
+            }
+            assert start(task(means(tmp_path / f"repo-{printed}")), load(flags=flags), run).status == "solved"
+        assert all((error in prompt) == printed for prompt in server.requests[0]["prompt"])
+        with Run.read(run) as read:
+            assert (len(read.tree) == 2) == printed
+        export([run], "edit", out, near=None)
+        rows[printed] = [json.loads(line) for line in (out / "train.jsonl").open()]
+    [told], [bare] = rows[True], rows[False]
+    assert told["prompt"][0]["content"] == bare["prompt"][0]["content"].removesuffix("<fix>\n") + error
+    assert told["completion"] == bare["completion"]
+    assert told["provenance"]["policies"] == ["edit/1/openai/tiny/printed"]
+    assert shown(told) == shown(bare) is not None
+    with pytest.raises(UsageError, match="edit/1/openai/tiny/printed"):
+        training.plan("sft", [tmp_path / "rows-True", tmp_path / "rows-False"], training.Wanted())

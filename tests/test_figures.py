@@ -128,12 +128,16 @@ def test_an_error_is_told_in_words(tmp_path: Path) -> None:
 
 
 POOL = """
-import multiprocessing, os, time
+import multiprocessing, os, subprocess, time
+from agent.learning.managed_process import gone_after, leaving_by_signals
 from benchmarks.flywheel.sharing import end_with_parent
 
 def work():
-    print(os.getpid(), flush=True)
-    time.sleep(3600)
+    with leaving_by_signals():
+        begun = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        with gone_after(begun):
+            print(os.getpid(), flush=True)
+            time.sleep(3600)
 
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1, end_with_parent) as pool:
@@ -141,12 +145,12 @@ if __name__ == "__main__":
 """
 
 
-def test_workers_end_with_a_program_that_is_killed(tmp_path: Path) -> None:
+def test_workers_and_what_they_began_end_with_a_program_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "pool.py").write_text(POOL)
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     program = subprocess.Popen([sys.executable, tmp_path / "pool.py"], stdout=subprocess.PIPE, env=environment)
     assert program.stdout is not None
     assert int(program.stdout.readline()) != program.pid
     program.kill()
-    assert program.stdout.read() == b""  # the worker holds it, too
+    assert program.stdout.read() == b""  # the worker and what it began hold it, too
     program.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ from agent.policy.edit.context import Context, contexts
 from agent.policy.edit.record import Entry, Ranked, key
 from agent.run.events import Noted
 from benchmarks.data.synthetic.functions import functions, unnamed
-from benchmarks.flywheel import idioms
+from benchmarks.flywheel import arbitrary, idioms
 from benchmarks.flywheel.leaks import apart, leaks, shown
 from tests.histories import History, P, turn
 
@@ -24,6 +25,9 @@ HELD = "def held(a, b):\n    total = a * b + 1\n    for n in range(total):\n    
 OTHER = (
     "def other(x):\n    while x > 10:\n        x = x // 3 - 1\n        print(x, end='')\n    return [x, x + 1, x + 2]\n"
 )
+
+PRINTED_OTHERWISE = "<printed>test_f: assert 1 == 2\n<printed>  def f(): return <L3>\n" + "<printed>x = y\n" * 20
+"""What tests printed does not make a copy another function, and is no function itself."""
 
 
 def code(text: str) -> str:
@@ -36,7 +40,9 @@ def bug(name: str, repo: str, split: str, text: str, function: str = "f") -> dic
 
 
 def row(task: str, text: str) -> dict[str, Any]:
-    shown = "".join(f"<L{n}>{line}\n" for n, line in enumerate(text.splitlines(), 1)) + "<fix>\n"
+    source, _, printed = text.partition("<printed>")
+    shown = "".join(f"<L{n}>{line}\n" for n, line in enumerate(source.splitlines(), 1))
+    shown += (f"<printed>{printed}" if printed else "") + "<fix>\n"
     return {"prompt": [{"role": "user", "content": shown}], "provenance": {"task": task}}
 
 
@@ -48,6 +54,8 @@ def row(task: str, text: str) -> dict[str, Any]:
         (bug("t", "mine", "train", OTHER, "held"), OTHER, "m.py held is held out"),
         (bug("t", "mine", "train", HELD.replace("held", "copy"), "copy"), OTHER, "a near copy"),
         (bug("t", "mine", "train", OTHER, "other"), HELD.replace("+ 1", "+ 2"), "a near copy"),
+        (bug("t", "mine", "train", OTHER, "other"), HELD + PRINTED_OTHERWISE, "a near copy"),
+        (bug("t", "mine", "train", OTHER, "other"), OTHER + PRINTED_OTHERWISE, ""),
         (bug("t", "mine", "train", OTHER, "other"), HELD.replace("total", "<V3>"), "a near copy"),
         (bug("t", "mine", "train", HELD.replace("total", "left"), "other"), OTHER, "a near copy"),
         (bug("another", "mine", "train", OTHER, "other"), OTHER, "the row is not from a bug that may be trained on"),
@@ -102,13 +110,14 @@ def test_trees_of_copies_of_what_is_held_out_are_not_learned_from(
     assert apart([tmp_path / "run"], tmp_path) == [tmp_path / "run"] * kept
 
 
+def passes_its_tests(folder: Path) -> bool:
+    tests = "".join(path.read_text() for path in sorted(folder.glob("test_*.py")))
+    calls = "".join(f"{name}()\n" for name in sorted({line[4:-3] for line in tests.splitlines() if line[:4] == "def "}))
+    return subprocess.run([sys.executable, "-c", tests + calls], cwd=folder).returncode == 0
+
+
 def test_generated_functions_pass_their_own_tests_and_their_names_recur_nowhere(tmp_path: Path) -> None:
-    for folder in idioms.write(tmp_path, 12, Random(3)):
-        tests = "".join(path.read_text() for path in sorted(folder.glob("test_*.py")))
-        calls = "".join(
-            f"{name}()\n" for name in sorted({line[4:-3] for line in tests.splitlines() if line[:4] == "def "})
-        )
-        subprocess.run([sys.executable, "-c", tests + calls], cwd=folder, check=True)
+    assert all(map(passes_its_tests, idioms.write(tmp_path, 12, Random(3))))
     seen, combined, unseen = (
         {each.text for path in place.glob("m?.py") for each in functions(path.name, path.read_bytes())}
         for place in (tmp_path / "seen", tmp_path / "combined", tmp_path / "unseen")
@@ -120,3 +129,15 @@ def test_generated_functions_pass_their_own_tests_and_their_names_recur_nowhere(
 def test_the_same_seed_writes_the_same_functions(tmp_path: Path) -> None:
     first, again = (idioms.write(tmp_path / name, 4, Random(5))[0] for name in ("a", "b"))
     assert (first / "m0.py").read_bytes() == (again / "m0.py").read_bytes()
+
+
+def test_arbitrary_functions_pass_their_own_tests_and_only_these_say_what_is_right(tmp_path: Path) -> None:
+    """Each operator, variable and number that is drawn is as likely as the others."""
+    folders = arbitrary.write(tmp_path, 60, 8, Random(3))
+    assert all(map(passes_its_tests, folders))
+    lines = [line for path in folders[0].glob("m*.py") for line in path.read_text().splitlines() if " = " in line]
+    signs = Counter(sign for line in lines for sign in "+-*" if f" {sign} " in line and len(line.split()) == 5)
+    numbers = Counter(line.split()[-1] for line in lines)
+    assert max(signs.values()) < 2 * min(signs.values())
+    assert max(numbers.values()) < 3 * min(numbers.values())
+    assert set(numbers) == set("23456789")

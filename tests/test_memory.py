@@ -382,6 +382,9 @@ class TestExperiences:
             == "OSError: no"
         )
         assert error_of("Traceback\n  f()\npkg.BadError: no\n") == "pkg.BadError: no"
+        assert error_of("E   AssertionError: assert (1, 2) == (1, 3)\nE\nE     At index 1") == (
+            "AssertionError: assert (1, 2) == (1, 3)"
+        )
         assert error_of("exit 3\n") == "exit 3"
         assert error_of("") == ""
 

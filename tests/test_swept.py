@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from agent.actions import Edit
 from agent.build import composition
 from agent.learning.export.edits import Edits
+from agent.policy.edit.context import Context
 from agent.policy.edit.counts import counted
 from agent.policy.edit.ranking import Likeliest, Uniform
+from agent.policy.edit.record import Ranked
 from agent.run.run import Run
 from agent.settings import Settings
 from agent.task import Task
@@ -109,8 +112,9 @@ def tried(
     }
 
 
-def search(material: Material, recipe: Recipe, bug: Broken, out: Path) -> tuple[bool, int]:
-    """A whole search, as a person would begin it: whether it solved the bug, and the states that it tried."""
+def search(material: Material, recipe: Recipe, bug: Broken, out: Path) -> tuple[bool, int, Sequence[Context]]:
+    """A whole search, as a person would begin it: whether it solved the bug, the states that it tried, and what a model
+    would be shown."""
     for path, data in material.files.items():
         (out / "repo").mkdir(parents=True, exist_ok=True)
         (out / "repo" / path).write_bytes(data)
@@ -119,7 +123,7 @@ def search(material: Material, recipe: Recipe, bug: Broken, out: Path) -> tuple[
     task = Task("till", str(bug.row["problem_statement"]), recipe.workspace(out / "repo"), recipe.test_command)
     settings = Settings.model_validate(
         {
-            "policy": {"name": "edit", "options": {"by": "mutate", "width": WIDTH}},
+            "policy": {"name": "edit", "options": {"by": "mutate", "width": WIDTH, "printed": True}},
             "search": {"name": "best_first", "options": {"depth": 1}},
             "budget": {"max_nodes": WIDTH + 1},
             "sandbox": {"kind": "namespace"},
@@ -128,7 +132,9 @@ def search(material: Material, recipe: Recipe, bug: Broken, out: Path) -> tuple[
     )
     result = composition.start(task, settings, out / "run")
     with Run.read(out / "run") as run:
-        return result.status == "solved", len(run.tree) - 1
+        ranked = Ranked.of(run, 0)
+        assert ranked is not None
+        return result.status == "solved", len(run.tree) - 1, ranked.contexts
 
 
 class TestABug:
@@ -173,8 +179,10 @@ class TestABug:
         known = [pair for pair in tried.values() if any(pair[1].mends)]
         hard = max(known, key=lambda pair: pair[1].played(Likeliest()).tried)
         played = hard[1].played(Likeliest())
-        assert search(material, recipe, hard[0], tmp_path) == (played.solved, played.tried)
+        shown = orders.enumerated(material, recipe, hard[0], WIDTH, printed=True).noted.contexts
+        assert search(material, recipe, hard[0], tmp_path) == (played.solved, played.tried, shown)
         assert played.tried > 1
+        assert "AssertionError" in shown[0].printed
 
     @pytest.mark.slow
     def test_is_kept_and_read_again(self, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path) -> None:

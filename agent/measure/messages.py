@@ -9,7 +9,7 @@ from agent.untrusted import terminal_text
 ERROR_CHARS = 300
 """Length limit of an error line."""
 
-_RAISED = re.compile(r"(?:^E[ \t].*\n?)+", re.MULTILINE)
+_RAISED = re.compile(r"(?:^E(?:[ \t].*)?(?:\n|\Z))+", re.MULTILINE)
 """As pytest marks it; of several exceptions, the one that ended the test is last."""
 _NAMED = re.compile(r"^[\w.]*(?:Error|Exception|Warning|Exit|Interrupt|panic)\b.*$", re.MULTILINE)
 _MISSING = re.compile(r"\bModuleNotFoundError: No module named '(\w+)'")
@@ -23,10 +23,20 @@ _PLACE = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.M
 
 def error_of(message: str) -> str:
     """The line that says what went wrong; empty for an empty message."""
+    return next(iter(raised(message)), "")[:ERROR_CHARS]
+
+
+def raised(message: str) -> list[str]:
+    """The lines of the error that ended the test, without the calls that led to it and blank lines; the same for the
+    traceback of Python and that of pytest."""
     text = terminal_text(message)
-    marked = [block.removeprefix("E") for block in _RAISED.findall(text)[-1:]]
-    lines = marked or _NAMED.findall(text)[-1:] or text.strip().splitlines()[-1:]
-    return str(lines[0]).strip().partition("\n")[0][:ERROR_CHARS] if lines else ""
+    if marked := _RAISED.findall(text):
+        lines = [line.removeprefix("E") for line in marked[-1].splitlines()]
+    elif named := list(_NAMED.finditer(text)):
+        lines = text[named[-1].start() :].splitlines()
+    else:
+        lines = text.strip().splitlines()[-1:]
+    return [line.strip() for line in lines if line.strip()]
 
 
 def missing_package(message: str) -> str:

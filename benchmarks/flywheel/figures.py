@@ -40,7 +40,7 @@ from benchmarks.flywheel import idioms, orders, swept, warmup
 from benchmarks.flywheel.leaks import HELD_OUT, apart, copied, leaks
 from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
-from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
+from benchmarks.flywheel.sharing import GENERATED, agreed, end_with_parent, ended, options, serve, trained
 from benchmarks.self_training import scores
 from benchmarks.self_training.exporting import export
 from benchmarks.self_training.scores import Played
@@ -48,8 +48,6 @@ from sandboxes import Provider
 
 TINY = {"width": 128, "layers": 3, "vocabulary": 1024, "positions": 2048}
 """The model that is trained from scratch: about 700,000 weights."""
-GENERATED = ("combined", "unseen")
-"""The generated repositories that are held out."""
 COLLECTED = ("repository", "hold_out", "test", "functions", "a_function", "lines", "width", "workers", "mutants",
              "held_out_mutants", "cpu_s", "seed", "config")  # fmt: skip
 """The options that determine bugs and trees. The rows of plain source depend on those in `PLAIN` as well."""
@@ -58,11 +56,11 @@ PLAIN = ("source", "warm_up", "rows_a_function", "plain_functions")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a table for each held-out split. Returns 1 if held-out code was trained on."""
-    args = _options().parse_args(argv)
+    args = figures_options("python -m benchmarks.flywheel.figures", __doc__).parse_args(argv)
     out: Path = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     agreed(out / "collected.json", args, COLLECTED)
-    _collect(args, out)
+    collect(args, out)
     runs = apart(runs_in([out / "trees"]), out / "bugs")
     with ExitStack() as held:
         counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
@@ -75,8 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(bool(leaked))
 
 
-def _collect(args: argparse.Namespace, out: Path) -> None:
-    """Make the bugs of each repository, try their edits, write the trees to learn from, and all rows below `bugs`."""
+def collect(args: argparse.Namespace, out: Path, printed: bool = False) -> None:
+    """Make the bugs of each repository, try their edits, write the trees to learn from, and all rows below `bugs`. With
+    `printed`, the trees have what the failing tests printed, and `blind` has the same trees without it."""
     repositories, held_out = list(args.repository), set(args.hold_out)
     if not repositories:
         if not (out / "idioms").exists():
@@ -95,11 +94,11 @@ def _collect(args: argparse.Namespace, out: Path) -> None:
             recipe = Recipe(args.test, (), count, args.a_function, args.seed, timeout_s=args.cpu_s, sandbox=sandbox)
             for number in range(args.workers):
                 own = slice(number, None, args.workers)
-                parts.append(pool.submit(_Part(material, recipe, splits, args.width, out, own).collect))
+                parts.append(pool.submit(_Part(material, recipe, splits, args.width, printed, out, own).collect))
         for part in parts:
             print(part.result(), end="", flush=True)
     for name in NAMES:
-        rows = [dict(bug.row) for bug in _tried(out, name)]
+        rows = [dict(bug.row) for bug in tried_bugs(out, name)]
         (out / "bugs").mkdir(exist_ok=True)
         (out / "bugs" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -112,6 +111,7 @@ class _Part:
     recipe: Recipe
     splits: Mapping[tuple[str, str, str], str]
     width: int
+    printed: bool
     out: Path
     part: slice
 
@@ -125,13 +125,16 @@ class _Part:
             provider = make_provider(Settings(sandbox=self.recipe.sandbox), Path(place) / "store")
             held.callback(provider.close)
             bugs = list(swept.broken(self.material, self.recipe, provider, self.splits, self.part))
-            enumerated = [(bug, orders.enumerated(self.material, self.recipe, bug, self.width)) for bug in bugs]
+            enumerated = [(bug, self._enumerated(bug)) for bug in bugs]
             within = [(bug, tried) for bug, tried in enumerated if _restores(bug, tried)]
             summary = "".join(self._split(name, within, provider, Path(begun)) for name in NAMES)
             shutil.copytree(begun, done)
         summary += f"{self.material.name}: {len(bugs)} bugs, {len(within)} within reach"
         times = f"{time.monotonic() - began[0]:.0f} s, {time.process_time() - began[1]:.0f} s of its own CPU"
         return f"{summary}, {times}\n"
+
+    def _enumerated(self, bug: swept.Broken) -> Tried:
+        return orders.enumerated(self.material, self.recipe, bug, self.width, self.printed)
 
     def _split(self, split: str, within: Sequence[tuple[swept.Broken, Tried]], provider: Provider, folder: Path) -> str:
         mine = [(bug, tried) for bug, tried in within if bug.row["split"] == split]
@@ -143,9 +146,10 @@ class _Part:
         done = [(bug, tried) for bug, tried in tested if any(tried.mends)]
         orders.write(folder / f"{split}.jsonl", [tried for _, tried in done])
         for bug, tried in done if split == "train" else ():
-            tree = self.out / "trees" / tried.row["instance_id"]
-            shutil.rmtree(tree, ignore_errors=True)
-            orders.grown(tried, self.material, self.recipe, bug, tree)
+            for trees, each in (("trees", tried), *([("blind", tried.blind)] if self.printed else [])):
+                tree = self.out / trees / tried.row["instance_id"]
+                shutil.rmtree(tree, ignore_errors=True)
+                orders.grown(each, self.material, self.recipe, bug, tree)
         unfit = sum(flag is None for flags in mends for flag in flags)
         edits_tried = f"{sum(map(len, mends))} edits, {unfit} of them not tried"
         return f"{self.material.name} {split}: {len(done)} bugs of {len(mine)}, {edits_tried}\n"
@@ -157,7 +161,8 @@ def _restores(bug: swept.Broken, tried: Tried) -> bool:
     return any(edited(bug.wrong, edits) == bug.right for edits in own)
 
 
-def _tried(out: Path, split: str) -> Iterator[Tried]:
+def tried_bugs(out: Path, split: str) -> Iterator[Tried]:
+    """The bugs of a split, with the results of all their edits."""
     for path in sorted((out / "tried").glob(f"*/*/{split}.jsonl")):
         yield from orders.read(path)
 
@@ -166,6 +171,14 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
     """Train a model on plain source; None if that is not requested."""
     if not (args.warm_up and args.train_python):
         return None
+    plain_rows(args, out)
+    wanted = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    training.train(training.plan("sft", [out / "plain"], wanted), out / "base", python=args.train_python)
+    return out / "base" / "model"
+
+
+def plain_rows(args: argparse.Namespace, out: Path) -> None:
+    """Write the rows from plain source to `plain`, unless they are there."""
     agreed(out / "read.json", args, PLAIN)
     if not (out / "plain" / "manifest.json").exists():
         shutil.rmtree(out / "plain", ignore_errors=True)
@@ -188,9 +201,6 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
             seed=args.seed,
         )
         print(source.write(out / "plain"), flush=True)
-    wanted = replace(_wanted(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
-    training.train(training.plan("sft", [out / "plain"], wanted), out / "base", python=args.train_python)
-    return out / "base" / "model"
 
 
 def _plain(args: argparse.Namespace, out: Path) -> Path:
@@ -199,7 +209,8 @@ def _plain(args: argparse.Namespace, out: Path) -> Path:
     return idioms.plain(out / "untested", args.plain_functions, Random(f"plain/{args.seed}"))
 
 
-def _wanted(args: argparse.Namespace) -> training.Wanted:
+def wanted_by(args: argparse.Namespace) -> training.Wanted:
+    """The settings that all trainings share."""
     return training.Wanted(
         epochs=1000.0, batch=args.batch, rate=args.rate, warmup_steps=20, max_length=768, cpu=args.cpu, log_steps=20,
         tiny=TINY | {"width": args.model_width},
@@ -214,14 +225,14 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
     }  # fmt: skip
     if args.train_python:
         wanted = replace(
-            _wanted(args),
+            wanted_by(args),
             max_steps=args.steps,
             max_length=TINY["positions"],  # rows are few: none is cut
             prompt_loss=not base,  # a base knows what code looks like
         )
         if base:
             wanted = replace(wanted, model=str(base), rate=args.rate / 4)
-        model = _asked(args, _trained(args, out, wanted), out, held)
+        model = _asked(args, trained(args, out, wanted), out, held)
         learned |= {"model": model}
         learned |= {
             "model+counts": Together((model, counts)),
@@ -234,16 +245,10 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
     return learned
 
 
-def _trained(args: argparse.Namespace, out: Path, wanted: training.Wanted) -> serving.Server:
-    """The server of a model that is trained on the rows in `out`."""
-    training.train(training.plan("sft", [out / "rows"], wanted), out / "training", python=args.train_python)
-    return serving.Server(str(out / "training" / "model"), "edit-model", port=args.port, cpu=args.cpu)
-
-
 def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Ranking:
     """A ranking by a model that is served until `held` ends. Its answers are kept beside the model, as another training
     gives other answers."""
-    held.enter_context(serving.running(server, str(args.serve_python), log=out / f"{server.served}.log"))
+    serve(args, server, out, held)
     os.environ.setdefault("OPENAI_API_KEY", "none")  # our own server asks for no key, the client for any
     model = OpenAIModel(f"openai/{server.served}", base_url=f"{server.root}/v1")
     held.callback(model.close)
@@ -273,7 +278,7 @@ def _played(what: str, bugs: Sequence[Tried], by: Ranking) -> dict[str, Played]:
 
 def _splits(out: Path) -> dict[str, list[Tried]]:
     """The held-out splits with their bugs; each held-out generated repository is a split by itself."""
-    splits = {name: list(_tried(out, name)) for name in ("lines", "repositories")}
+    splits = {name: list(tried_bugs(out, name)) for name in ("lines", "repositories")}
     unseen = splits["repositories"]
     if unseen and {bug.row["repo"] for bug in unseen} <= set(GENERATED):
         del splits["repositories"]
@@ -281,29 +286,10 @@ def _splits(out: Path) -> dict[str, list[Tried]]:
     return {name: bugs for name, bugs in splits.items() if bugs}
 
 
-def _options() -> argparse.ArgumentParser:
+def figures_options(prog: str, description: str | None) -> argparse.ArgumentParser:
     """The options, with defaults for generated functions."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.flywheel.figures", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument(
-        "--repository", type=Path, action="append", default=[], help="git; default: generated functions"
-    )
-    parser.add_argument("--hold-out", action="append", default=[], help="name of a repository that is not trained on")
-    parser.add_argument("--test", default="python3 -m pytest -q")
-    parser.add_argument("--functions", type=int, default=600, help="number of generated functions to train on")
-    parser.add_argument("--a-function", type=int, default=6, help="the most mutants of one function that are tried")
-    parser.add_argument("--lines", type=int, default=0, help="percentage of functions that are held out")
-    parser.add_argument("--width", type=int, default=60, help="number of edits of a bug that are ranked")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=150, help="training steps")
-    parser.add_argument(
-        "--train-python", type=Path, help="interpreter with the packages for training; without it no model is trained"
-    )
-    parser.add_argument("--serve-python", type=Path, default=Path("python3"), help="interpreter with vLLM")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--cpu", action="store_true")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE")
+    parser = options(prog, description, width=60, workers=2, steps=150)
+    parser.set_defaults(functions=600, a_function=6, lines=0)
     parser.add_argument("--mutants", type=int, default=3600, help="the most for each repository that is trained on")
     parser.add_argument("--held-out-mutants", type=int, default=330, help="the most for each held-out repository")
     parser.add_argument("--batch", type=int, default=8, help="rows per step")

@@ -8,6 +8,7 @@ useful in the second, and hardly in the third.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -41,6 +42,8 @@ NAMES = ("amount", "base", "best", "count", "data", "depth", "each", "edge", "fl
 INPUTS: tuple[tuple[list[int], int], ...] = (
     ([1, 2, 3, 4], 2), ([5], 5), ([3, -1, 4, 1, 5], 0), ([2, 2, 7], 13), ([9, 8, 1, 0], 3), ([-4, 6], 1),
 )  # fmt: skip
+Named = tuple[str, str]
+"""The name and the text of a function."""
 A_MODULE = 4
 """The number of functions in a file."""
 
@@ -50,30 +53,40 @@ def write(folder: Path, count: int, rng: Random) -> tuple[Path, Path, Path]:
     sizes = {"seen": count, "combined": max(1, count // 2), "unseen": max(1, count // 2)}
     made = []
     for name, size in sizes.items():
-        place = folder / name
-        place.mkdir(parents=True)
         known = UNSEEN if name == "unseen" else IDIOMS
-        for number in range(0, size, A_MODULE):
-            functions = [_function(f"{name}_{n}", known, rng) for n in range(number, min(size, number + A_MODULE))]
-            _module(place, f"m{number // A_MODULE}", functions)
-        Git.init(place)
-        git("add", "-A", cwd=place)
-        git("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "commit", "-q", "-m", name, cwd=place)
-        made.append(place)
+        made.append(repository(folder / name, [_function(f"{name}_{n}", known, rng) for n in range(size)], INPUTS))
     return made[0], made[1], made[2]
 
 
 def plain(folder: Path, count: int, rng: Random) -> Path:
     """Write a folder with `count` further functions from the seen idioms, without tests."""
+    return untested(folder, [_function(f"seen_{n}", IDIOMS, rng) for n in range(count)])
+
+
+def repository(folder: Path, functions: Sequence[Named], inputs: Sequence[tuple[Any, ...]]) -> Path:
+    """Write a git repository with these functions, and with tests that call each of them with these inputs."""
     folder.mkdir(parents=True)
-    for number in range(0, count, A_MODULE):
-        functions = [_function(f"seen_{n}", IDIOMS, rng) for n in range(number, min(count, number + A_MODULE))]
-        text = "\n\n".join(text for _, text in functions)
-        (folder / f"p{number // A_MODULE}.py").write_text(text, encoding="utf-8")
+    for number, some in enumerate(_modules(functions)):
+        _module(folder, f"m{number}", some, inputs)
+    Git.init(folder)
+    git("add", "-A", cwd=folder)
+    git("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "commit", "-q", "-m", folder.name, cwd=folder)
     return folder
 
 
-def _function(name: str, idioms: Sequence[str], rng: Random) -> tuple[str, str]:
+def untested(folder: Path, functions: Sequence[Named]) -> Path:
+    """Write a folder with these functions, without tests."""
+    folder.mkdir(parents=True)
+    for number, some in enumerate(_modules(functions)):
+        (folder / f"p{number}.py").write_text("\n\n".join(text for _, text in some), encoding="utf-8")
+    return folder
+
+
+def _modules(functions: Sequence[Named]) -> list[Sequence[Named]]:
+    return [functions[start : start + A_MODULE] for start in range(0, len(functions), A_MODULE)]
+
+
+def _function(name: str, idioms: Sequence[str], rng: Random) -> Named:
     """The name and the text of a function; all its variables have different names."""
     chosen = rng.sample(idioms, rng.randint(1, min(3, len(idioms))))
     names = rng.sample(NAMES, 2 + 3 * len(chosen))
@@ -86,7 +99,7 @@ def _function(name: str, idioms: Sequence[str], rng: Random) -> tuple[str, str]:
     return name, f"def {name}({xs}, {k}):\n{body}"
 
 
-def _module(place: Path, name: str, functions: Sequence[tuple[str, str]]) -> None:
+def _module(place: Path, name: str, functions: Sequence[Named], inputs: Sequence[tuple[Any, ...]]) -> None:
     text = "\n\n".join(text for _, text in functions)
     (place / f"{name}.py").write_text(text, encoding="utf-8")
     module: dict[str, Any] = {}
@@ -94,7 +107,8 @@ def _module(place: Path, name: str, functions: Sequence[tuple[str, str]]) -> Non
     tests = [f"from {name} import {', '.join(function for function, _ in functions)}\n"]
     for function, _ in functions:
         asserts = "".join(
-            f"    assert {function}({xs}, {k}) == {module[function](list(xs), k)!r}\n" for xs, k in INPUTS
+            f"    assert {function}({', '.join(map(repr, given))}) == {module[function](*deepcopy(given))!r}\n"
+            for given in inputs
         )
         tests.append(f"\n\ndef test_{function}():\n{asserts}")
     (place / f"test_{name}.py").write_text("".join(tests), encoding="utf-8")

@@ -28,7 +28,8 @@ from benchmarks.data.synthetic.functions import normal, unnamed
 
 HELD_OUT = ("lines", "repositories")
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-_LINE = re.compile(r"^<L\d+>", re.MULTILINE)
+_LINE = re.compile(r"^<L\d+>(.*\n)", re.MULTILINE)
+"""A line of the function; the others are what tests printed, and the end of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def holds(copies: Copies, row: Mapping[str, Any]) -> bool:
 
 def shown(row: Mapping[str, Any]) -> str | None:
     """The function that a row's prompt shows, in the form of `unnamed`; None if it is not a whole function."""
-    text = spelled(_LINE.sub("", row["prompt"][-1]["content"]).removesuffix("<fix>\n"))
+    text = spelled("".join(_LINE.findall(row["prompt"][-1]["content"])))
     nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, _FUNCTION)]
     return unnamed(normal(nodes[0])) if nodes else None
 

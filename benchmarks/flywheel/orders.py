@@ -47,6 +47,17 @@ class Tried:
     mends: Sequence[bool | None] = ()
     """Whether each edit fixes the bug, from `benchmarks.flywheel.swept.mending`."""
 
+    @property
+    def blind(self) -> Tried:
+        """The bug without what its failing tests printed."""
+        functions = [replace(context, printed="") for context in self.noted.contexts]
+        return replace(self, noted=Ranked(self.noted.order, functions))
+
+    @property
+    def printed(self) -> bool:
+        """Whether a model is shown what the failing tests printed."""
+        return any(context.printed for context in self.noted.contexts)
+
     def played(self, ranking: Ranking) -> Played:
         """The result of a search of depth 1 with this ranking, given that all edits were tried.
 
@@ -87,8 +98,8 @@ class Remembered:
         return self._known[name]
 
 
-def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> Tried:
-    """Enumerate the first `width` edits that a search at the broken state would try."""
+def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int, printed: bool = False) -> Tried:
+    """Enumerate the first `width` edits that a search at the broken state would try; `printed` as in `EditPolicy`."""
     noted: dict[str, Any] = {}
     files = {**material.files, str(bug.row["path"]): bug.wrong.encode()}
     position = Position(
@@ -101,7 +112,7 @@ def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int) -> T
         memo=lambda name, find: noted.setdefault(name, find()),
     )
     mutate = MutatePolicy(lambda: bug.spectrum)
-    EditPolicy(mutate, Likeliest(), width).propose(position, Random(0))
+    EditPolicy(mutate, Likeliest(), width, printed).propose(position, Random(0))
     kept = Ranked.from_json(noted[key(ROOT)])
     proposals = [mutate.propose(replace(position, index=n), Random(0)) for n in range(len(kept.order))]
     edits = [tuple(action for action in proposal.actions if isinstance(action, Edit)) for proposal in proposals]
@@ -113,7 +124,8 @@ def grown(tried: Tried, material: Material, recipe: Recipe, bug: Broken, folder:
     with Run.open(folder) as run:
         root = _root(bug)
         task = _task(material, recipe, tried.row, bug.failing)
-        run.record(Started(dump_task(task), {"policy": {"name": "edit", "options": {"by": "mutate"}}}, root.snapshot))
+        options = {"by": "mutate", "printed": tried.printed}
+        run.record(Started(dump_task(task), {"policy": {"name": "edit", "options": options}}, root.snapshot))
         run.record(Added(root))
         run.record(Noted(ROOT, key(ROOT), tried.noted.to_json()))
         for number, mends in enumerate(tried.mends, 1):
@@ -169,8 +181,8 @@ def _root(bug: Broken) -> Node:
 
 
 def _child(tried: Tried, number: int, mends: bool) -> Node:
-    edits = tried.edits[number - 1]
-    steps = (Step(edits, tuple(Observation("") for _ in edits), policy_id="edit/1/mutate"),)
+    edits, policy_id = tried.edits[number - 1], "edit/1/mutate" + ("/printed" if tried.printed else "")
+    steps = (Step(edits, tuple(Observation("") for _ in edits), policy_id=policy_id),)
     report = SuiteReport({"all": Outcome.PASSED if mends else Outcome.FAILED}, collected=1, complete=False)
     return Node(
         number,
@@ -180,6 +192,6 @@ def _child(tried: Tried, number: int, mends: bool) -> Node:
         report,
         Evaluation(float(mends), mends),
         prior=tried.noted.likely(number - 1),
-        policy_id="edit/1/mutate",
+        policy_id=policy_id,
         terminal=mends,
     )

@@ -53,8 +53,6 @@ from benchmarks.data.instances import Instance
 from benchmarks.perf.lines import ACCEPTS
 from benchmarks.perf.variants import Variant
 
-__all__ = ["COMPLETE", "RIGHT", "CalibratedDeveloper", "Known", "Rates", "change_of"]
-
 RIGHT = 29 / 30
 """How often the first fix of a real line was right."""
 COMPLETE = 15 / 17

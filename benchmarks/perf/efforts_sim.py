@@ -45,7 +45,7 @@ from agent.evaluate import own_tests
 from agent.measure import SuiteReport, suite
 from agent.measure.results import Results
 from agent.measure.suite import Rules
-from agent.solver.solve import Result
+from agent.solver.result import Result
 from agent.task import Task
 from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import Answer, serving
@@ -54,8 +54,6 @@ from benchmarks.perf.variants import examined
 from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import NamespaceProvider
-
-__all__ = ["ARMS", "Ran", "Runs", "difference", "remembered", "table"]
 
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "one line": {"effort": "low"},

@@ -34,8 +34,8 @@ class Played:
     """The result of the search on one bug."""
 
     solved: bool
-    tried: int
-    """The number of states, without the base state."""
+    tried: float
+    """The number of states, without the base state; a mean where several searches are averaged."""
 
 
 @dataclass(frozen=True, slots=True)

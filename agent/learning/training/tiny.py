@@ -67,7 +67,7 @@ def _tokenizer(rows: list[dict[str, Any]], vocabulary: int, positions: int) -> A
         vocab_size=vocabulary, special_tokens=[PAD, END], initial_alphabet=alphabet, show_progress=False
     )
     bpe.train_from_iterator(_texts(rows), trainer)
-    names = ["<fix>", *(f"<{n}>" for n in range(10)), *(f"<V{n}>" for n in range(1, VARIABLES + 1))]
+    names = ["<fix>", "<printed>", *(f"<{n}>" for n in range(10)), *(f"<V{n}>" for n in range(1, VARIABLES + 1))]
     names += [f"<L{n}>" for n in range(1, LINES + 1)]
     bpe.add_tokens([AddedToken(name, normalized=False) for name in names])
     return PreTrainedTokenizerFast(

@@ -10,8 +10,6 @@ import threading
 from agent.measure.warm.planting import Plan
 from sandboxes import Sandbox
 
-__all__ = ["Rewritten"]
-
 BYTES = 64 << 20
 """Archives kept of one base state."""
 

@@ -13,10 +13,11 @@ from random import Random
 
 from agent.actions import Edit
 from agent.policy import Position, Proposal
-from agent.policy.edit.context import Context, contexts
+from agent.policy.edit.context import Context, contexts, printed_by
 from agent.policy.edit.ranking import Choice, Ranking, ranked
 from agent.policy.edit.record import Ranked, key
 from agent.policy.mutate import MutatePolicy
+from agent.policy.mutate.later import unmended
 
 __all__ = ["EditPolicy"]
 
@@ -29,15 +30,19 @@ class EditPolicy:
     ranking: Ranking
     width: int = 200
     """How many edits of a state are ranked, at least 1."""
+    printed: bool = False
+    """Whether a model is shown what the failing tests of the state printed, and rows for training have it."""
 
     def __post_init__(self) -> None:
         if self.width < 1:
             raise ValueError(f"width={self.width} is too small: give at least 1")
+        if not isinstance(self.printed, bool):
+            raise ValueError(f"printed={self.printed!r}: give true or false")
 
     @property
     def policy_id(self) -> str:
-        """The name, with the version of the ranking."""
-        return f"edit/1/{self.ranking.version}"
+        """The name, with the version of the ranking, and whether the rows have what tests printed."""
+        return f"edit/1/{self.ranking.version}{'/printed' if self.printed else ''}"
 
     def propose(self, position: Position, rng: Random) -> Proposal:
         """The next edit of the position's state."""
@@ -58,17 +63,18 @@ class EditPolicy:
             if not proposal.actions:
                 break
             proposals.append(proposal)
-        functions = _contexts(position, proposals)
+        functions = self._contexts(position, proposals)
         choices = [Choice.of(_edits(proposal), proposal.prior, functions) for proposal in proposals]
         return ranked(self.ranking, choices, functions, position.ask, rng)
 
-
-def _contexts(position: Position, proposals: list[Proposal]) -> list[Context]:
-    """The functions that the proposals edit."""
-    lines: dict[str, list[int]] = {}
-    for edit in (edit for proposal in proposals for edit in _edits(proposal)):
-        lines.setdefault(edit.path, []).append(edit.line or 0)
-    return [context for path in sorted(lines) for context in contexts(path, position.box.read(path), lines[path])]
+    def _contexts(self, position: Position, proposals: list[Proposal]) -> list[Context]:
+        """The functions that the proposals edit."""
+        lines: dict[str, list[int]] = {}
+        for edit in (edit for proposal in proposals for edit in _edits(proposal)):
+            lines.setdefault(edit.path, []).append(edit.line or 0)
+        shown = printed_by(position.node.report.messages, unmended(position)) if self.printed else ""
+        files = {path: position.box.read(path) for path in sorted(lines)}
+        return [context for path, data in files.items() for context in contexts(path, data, lines[path], shown)]
 
 
 def _edits(proposal: Proposal) -> tuple[Edit, ...]:

@@ -1,0 +1,240 @@
+"""What trees add: models that learned from the same searches with and without what the failing tests printed.
+
+    python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON
+
+The functions (`arbitrary.py`) do not say themselves what is right. A model learns from plain source; from there, by as
+many steps, three go on: with more plain source, with the edits that were right in searches, and with the same edits and
+what the tests printed. All are asked on the same bugs of a repository that nothing was learned from. Intervals are over
+bugs, of the mean over trainings with different seeds. Each step leaves its result in a folder, so that an interrupted
+run can be resumed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from statistics import mean
+from typing import Any, Self
+
+from agent.errors import ModelError
+from agent.files import write_atomically
+from agent.learning import training
+from agent.learning.export.dataset import runs_in
+from agent.models import Completion, Message
+from agent.policy.edit.counts import Counts, counted
+from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
+from agent.run.run import Run
+from benchmarks.data.jsonl_ledger import Ledger
+from benchmarks.flywheel import arbitrary
+from benchmarks.flywheel.figures import COLLECTED, collect, figures_options, plain_rows, tried_bugs, wanted_by
+from benchmarks.flywheel.leaks import apart, copied, leaks
+from benchmarks.flywheel.orders import Remembered, Tried
+from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
+from benchmarks.self_training import scores
+from benchmarks.self_training.exporting import export
+from benchmarks.self_training.scores import Played
+
+BEFORE = "before the trees"
+MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests printed"
+JOINED = f"{PRINTED}+counts+mutate"
+ROWS: Mapping[str, str] = {PRINTED: "rows", BLIND: "rows-blind", MORE: "plain"}
+"""What each model goes on with: the folder of its rows."""
+UNTRAINED = ("uniform", "mutate", "counts", "counts+mutate")
+Results = dict[str, Played]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a table. Returns 1 if held-out code was trained on."""
+    args = _options().parse_args(argv)
+    out: Path = args.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    agreed(out / "collected.json", args, [*COLLECTED[2:], "held_out_functions"])
+    args.repository, args.hold_out, args.source = _repositories(args, out), [arbitrary.APART], [out / "untested"]
+    collect(args, out, printed=True)
+    leaked = _exported(out)
+    plain_rows(args, out)
+    leaked += copied(out / "plain", out / "bugs")
+    print(f"leaks: {len(leaked)}", *leaked[:5], sep="\n  ", flush=True)
+    results = {name: [_played(_bugs(out), by)] for name, by in _untrained(out).items()}
+    for name, played in _learned(args, out) if args.train_python else ():
+        results.setdefault(name, []).append(played)
+    _print(results, out)
+    return int(bool(leaked))
+
+
+def _repositories(args: argparse.Namespace, out: Path) -> list[Path]:
+    made = [out / "functions" / name for name in (arbitrary.SEEN, arbitrary.APART)]
+    if not (out / "functions").exists():
+        for begun in (out / "begun", out / "untested"):
+            shutil.rmtree(begun, ignore_errors=True)
+        arbitrary.plain(out / "untested", args.plain_functions, Random(f"plain/{args.seed}"))
+        arbitrary.write(out / "begun", args.functions, args.held_out_functions, Random(args.seed))
+        (out / "begun").rename(out / "functions")
+    return made
+
+
+def _exported(out: Path) -> list[str]:
+    """Count the edits of the trees that may be learned from, and write their rows, with and without what tests
+    printed. Returns the leaks."""
+    runs = apart(runs_in([out / "trees"]), out / "bugs")
+    with ExitStack() as held:
+        counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+    leaked = list[str]()
+    for name, some in ((PRINTED, runs), (BLIND, [out / "blind" / path.name for path in runs])):
+        manifest = export(some, "edit", out / ROWS[name], near=None)
+        print(f"{name}: {len(some)} trees, {manifest['rows']} rows", flush=True)
+        leaked += leaks(out / ROWS[name], out / "bugs")
+    return leaked
+
+
+def _untrained(out: Path) -> dict[str, Ranking]:
+    mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
+    return dict(zip(UNTRAINED, (Uniform(), mutate, counts, Together((counts, mutate))), strict=True))
+
+
+def _learned(args: argparse.Namespace, out: Path) -> Iterator[tuple[str, Results]]:
+    """The results of each model. The model before the trees is the same for all seeds."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
+    wanted = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    base = _Learned(args.train_python, out, BEFORE, "plain", out / "base", wanted)
+    yield from base.results().items()
+    after = replace(wanted, model=str(base.model), max_steps=args.steps, rate=args.rate / 2, prompt_loss=False)
+    learned = [
+        _Learned(args.train_python, out, name, rows, out / f"seed-{seed}" / rows, replace(after, seed=seed))
+        for seed in range(args.seeds)
+        for name, rows in ROWS.items()
+    ]
+    with ProcessPoolExecutor(args.workers, get_context("spawn"), end_with_parent) as pool:
+        for results in pool.map(_Learned.results, learned):
+            yield from results.items()
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """A model, by how it is trained."""
+
+    python: Path
+    out: Path
+    name: str
+    rows: str
+    folder: Path
+    wanted: training.Wanted
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+    def results(self) -> dict[str, Results]:
+        """Train the model, and ask it on all bugs; done once."""
+        kept = self.folder / "results.json"
+        if not kept.exists():
+            training.train(training.plan("sft", [self.out / self.rows], self.wanted), self.folder, python=self.python)
+            write_atomically(kept, json.dumps({name: _told(played) for name, played in self._asked()}).encode())
+        found = {name: _read(told) for name, told in json.loads(kept.read_bytes()).items()}
+        told = ", ".join(f"{name} {scores.needed(list(played.values())):.2f}" for name, played in found.items())
+        print(f"{self.folder.relative_to(self.out)}: {told}", flush=True)
+        return found
+
+    def _asked(self) -> Iterator[tuple[str, Results]]:
+        bugs = _bugs(self.out) if self.name == PRINTED else [bug.blind for bug in _bugs(self.out)]
+        with Scoring(self.python, self.model) as scoring, closing(Ledger(self.folder / "asked.jsonl")) as kept:
+            by = Remembered(ByModel(scoring), kept)
+            yield self.name, _played(bugs, by)
+            if self.name == PRINTED:
+                yield JOINED, _played(bugs, Together((by, *list(_untrained(self.out).values())[1:3])))
+
+
+class Scoring:
+    """A model that scores texts, as `agent.models.scoring.ScoringModel` does, in a process that ends with the block."""
+
+    price = None
+
+    def __init__(self, python: Path, model: Path) -> None:
+        self.name = model.parent.name
+        command = [str(python), str(Path(__file__).with_name("scoring.py")), str(model)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing is drawn."""
+        return dict(parameters)
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
+    ) -> Completion:
+        """The log-probability of each of `texts`, in order. Raises ModelError if the process has ended."""
+        assert self._process.stdin
+        assert self._process.stdout
+        asked = {"prompt": messages[0]["content"], "texts": list(sampling["texts"])}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        if not (answer := self._process.stdout.readline()):
+            raise ModelError(f"{self.name}: the model cannot be asked; why is on stderr")
+        return Completion("", logprobs=tuple(json.loads(answer)))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def _bugs(out: Path) -> list[Tried]:
+    return list(tried_bugs(out, "repositories"))
+
+
+def _played(bugs: Sequence[Tried], by: Ranking) -> Results:
+    return {str(bug.row["instance_id"]): bug.played(by) for bug in bugs}
+
+
+def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
+    """Print the means over seeds, compared with several of them, and each seed's own."""
+    means = {name: mean_of(each) for name, each in results.items()}
+    for base in ("uniform", "counts", BEFORE, MORE, BLIND):
+        if base in means:
+            print("", scores.table(means, base), sep="\n", flush=True)
+    for name, each in results.items():
+        if len(each) > 1:
+            print(f"{name}:", *(f"{scores.needed(list(played.values())):.2f}" for played in each))
+    facts = {name: [_told(played) for played in each] for name, each in results.items()}
+    (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
+def _told(played: Results) -> dict[str, list[float]]:
+    return {bug: [result.solved, result.tried] for bug, result in played.items()}
+
+
+def _read(told: Mapping[str, Sequence[Any]]) -> Results:
+    return {bug: Played(solved, tried) for bug, (solved, tried) in told.items()}
+
+
+def mean_of(seeds: Sequence[Results]) -> Results:
+    """The results with the mean number of states. A bug is solved under every order, or under none."""
+    return {bug: Played(seeds[0][bug].solved, mean(played[bug].tried for played in seeds)) for bug in seeds[0]}
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = figures_options("python -m benchmarks.flywheel.printed", __doc__)
+    parser.set_defaults(
+        functions=200, a_function=4, mutants=800, held_out_mutants=160, plain_functions=1500, warm_up=12_000,
+        rows_a_function=8, warm_up_steps=800, steps=1500,
+    )  # fmt: skip
+    parser.add_argument("--held-out-functions", type=int, default=44)
+    parser.add_argument("--seeds", type=int, default=3, help="number of trainings of each model")
+    return parser
+
+
+if __name__ == "__main__":
+    ended(main)
