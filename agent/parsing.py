@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
+
+_PARSING = threading.RLock()
 
 
 @cache
@@ -28,11 +31,29 @@ def loads(text: str | bytes, **numbers: Callable[[str], Any]) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
+def syntax_tree(source: str | bytes) -> ast.Module:
+    """As `ast.parse`, in one thread at a time. Python 3.11 counts the depth of all trees that are being built together,
+    so that `ast.parse` fails with a SystemError if a finalizer lets another thread parse as well.
+
+    Raises:
+        SyntaxError, ValueError: it is no Python.
+        RecursionError, MemoryError: it is nested too deeply.
+    """
+    with _PARSING:
+        return ast.parse(source)
+
+
+def expression_tree(source: str) -> ast.expr:
+    """The syntax tree of a Python expression. Raises as `syntax_tree`."""
+    with _PARSING:
+        return ast.parse(source, mode="eval").body
+
+
 def python(source: str) -> ast.Module | None:
     """The syntax tree of a Python source; None where it is none, or is nested too deeply."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            return ast.parse(source)
+            return syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

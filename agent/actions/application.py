@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -14,6 +13,7 @@ from agent.actions.irreversible import Kind, irreversible
 from agent.actions.replacing import NoSuchPlace, carried_out, numbered, taken_back, takes_back
 from agent.actions.types import Action, Debug, Edit, Invalid, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
+from agent.parsing import syntax_tree
 from agent.untrusted import terminal_text
 from sandboxes import Sandbox
 
@@ -211,7 +211,7 @@ def _syntax_warning(path: str, before: str | None, after: str) -> str:
 def _syntax_error(text: str) -> str:
     try:
         with warnings.catch_warnings(action="ignore"):
-            ast.parse(text.encode("utf-8", "surrogateescape"))
+            syntax_tree(text.encode("utf-8", "surrogateescape"))
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
     except (ValueError, MemoryError, RecursionError) as error:  # NUL characters, or too deeply nested

@@ -9,6 +9,8 @@ import ast
 import warnings
 from collections.abc import Collection, Iterator
 
+from agent.parsing import syntax_tree
+
 ENDING = {"os._exit", "os.abort", "os.kill", "os.killpg", "signal.raise_signal", "atexit.register"}
 ENDS = "ends the process, or acts when it ends"
 
@@ -19,7 +21,7 @@ def suspicions(source: str, added: Collection[int]) -> list[tuple[int, str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = syntax_tree(source)
     except (SyntaxError, ValueError):
         return []
     except (RecursionError, MemoryError):  # the test process may be able to parse it

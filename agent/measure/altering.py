@@ -17,7 +17,7 @@ from importlib import resources
 from typing import cast
 
 from agent.measure.inside.equality import other
-from agent.parsing import python
+from agent.parsing import expression_tree, python, syntax_tree
 
 DOCUMENTS = (".md", ".rst", ".txt")
 """Files whose examples form one test."""
@@ -53,7 +53,7 @@ def altered(
     tree = cast("ast.Module", copied.visit(tree))
     orders = (marker, sorted(_words(around + words) - {"__eq__"}), sorted(changed))
     prologue = f"{name} = __import__('types').ModuleType({name!r})\nexec({_program()!r}, {name}.__dict__)\n"
-    _insert(tree.body, ast.parse(f"{prologue}{name} = {name}.Assertions{orders!r}").body)
+    _insert(tree.body, syntax_tree(f"{prologue}{name} = {name}.Assertions{orders!r}").body)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -221,7 +221,7 @@ def _decoy(value: ast.expr) -> ast.expr | None:
 
 
 def _literal(value: object) -> ast.expr:
-    return ast.parse(repr(value), mode="eval").body
+    return expression_tree(repr(value))
 
 
 def _texts(tree: ast.Module, source: str, tests: Collection[str]) -> tuple[dict[Function, str], str]:
@@ -287,14 +287,14 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _failure(message: str) -> ast.stmt:
-    return ast.parse(f"assert False, {message!r}").body[0]
+    return syntax_tree(f"assert False, {message!r}").body[0]
 
 
 def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
     """The import, with mocks for its names in case it fails."""
     names = [each.asname or each.name.split(".")[0] for each in statement.names if each.name != "*"]
     stand_in = "".join(f"\n    {name} = __import__('unittest.mock').mock.MagicMock()" for name in names) or "\n    pass"
-    tried = cast("ast.Try", ast.parse(f"try:\n    pass\nexcept ImportError:{stand_in}").body[0])
+    tried = cast("ast.Try", syntax_tree(f"try:\n    pass\nexcept ImportError:{stand_in}").body[0])
     tried.body = [statement]
     return tried
 

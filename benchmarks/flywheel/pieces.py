@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.actions import Edit
+from agent.parsing import syntax_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Spot:
 
 def spots(text: str) -> list[Spot]:
     """The functions that are nested only in classes, in order. Raises SyntaxError if the text is not Python."""
-    return list(_spots(ast.parse(text), ()))
+    return list(_spots(syntax_tree(text), ()))
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:

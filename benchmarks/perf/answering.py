@@ -16,8 +16,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
-__all__ = ["TURNS", "Answer", "server", "serving"]
-
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns the assistant's message for the body of a request."""
 

@@ -48,6 +48,7 @@ from typing import Any
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.messages import error_of
+from agent.parsing import expression_tree, syntax_tree
 from agent.prompts import render
 from benchmarks.data.instances import Instance
 from benchmarks.perf.lines import ACCEPTS
@@ -363,13 +364,13 @@ def _function(name: str) -> str:
 
 def _only(text: str, chosen: Mapping[str, Sequence[str]]) -> str:
     """The source of a test file without its other tests, and with decorators of these."""
-    tree = ast.parse(text)
+    tree = syntax_tree(text)
     tree.body = [kept for kept in (_kept(each, chosen) for each in tree.body) if kept is not None]
     future = [
         n for n, each in enumerate(tree.body, 1) if isinstance(each, ast.ImportFrom) and each.module == "__future__"
     ]
     at = max(future, default=0)
-    tree.body[at:at] = ast.parse(_DECORATORS if any(chosen.values()) else "").body
+    tree.body[at:at] = syntax_tree(_DECORATORS if any(chosen.values()) else "").body
     return ast.unparse(tree)
 
 
@@ -380,5 +381,5 @@ def _kept(node: ast.stmt, chosen: Mapping[str, Sequence[str]]) -> ast.stmt | Non
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
         if node.name not in chosen:
             return None
-        node.decorator_list[:0] = [ast.parse(each, mode="eval").body for each in chosen[node.name]]
+        node.decorator_list[:0] = [expression_tree(each) for each in chosen[node.name]]
     return node

@@ -18,8 +18,6 @@ from agent.prompts import render
 from agent.untrusted import issue_text
 from benchmarks.data.instances import Instance
 
-__all__ = ["Developer", "Part", "parts"]
-
 _FILE = re.compile(r"^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+).*\n", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -(\d+)[^\n]*\n((?:[ +\\-][^\n]*\n|\n)*)", re.MULTILINE)
 _ATTEMPT = re.compile(r"^## Attempt ([A-Z])$", re.MULTILINE)

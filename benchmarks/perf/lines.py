@@ -20,8 +20,6 @@ from benchmarks.batch.batch import Attempt
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 from benchmarks.reports.report import read_graded, wilson
 
-__all__ = ["Answer", "answers", "table"]
-
 ACCEPTS = 0.5
 """The score from which on a judge calls a patch right."""
 

@@ -40,8 +40,6 @@ from benchmarks.reports.report import wilson
 from sandboxes import Workspace
 from sandboxes.namespace.provider import NamespaceProvider
 
-__all__ = ["WAYS", "Case", "cases"]
-
 TASK = Task("simulated", "", Workspace(), "")
 FOLLOWS = 0.9
 """The probability that a vote follows the judge's opinion of the pair."""

@@ -20,8 +20,6 @@ from benchmarks.grading.grading import examine
 from benchmarks.grading.verdicts import decide
 from sandboxes import Provider
 
-__all__ = ["Variant", "examined", "patches"]
-
 MOST = 14
 """Variants of one patch that are examined, spread over its lines."""
 SWAPS = (

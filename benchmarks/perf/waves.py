@@ -27,8 +27,6 @@ from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
 
-__all__ = ["cells"]
-
 HEADINGS = (
     "policy",
     "tasks with a second round",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from agent.measure.adapters import Order, inside
 from agent.measure.warm.planting import Limits, Plan, orders_of
+from agent.parsing import syntax_tree
 
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
 """A Python with its options, before a script in a command."""
@@ -40,7 +41,7 @@ def begun_by(
 
 def plain(source: bytes) -> bytes:
     """A program without annotations, for Pythons before 3.8."""
-    return ast.unparse(ast.fix_missing_locations(_Plain().visit(ast.parse(source)))).encode()
+    return ast.unparse(ast.fix_missing_locations(_Plain().visit(syntax_tree(source)))).encode()
 
 
 class _Plain(ast.NodeTransformer):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
+from agent.parsing import syntax_tree
 from sandboxes import Sandbox
 
 SUFFIX = re.compile(r"-\d[\d.]*$|\(.*\)$")
@@ -34,7 +35,7 @@ def sessions(box: Sandbox, program: Sequence[str], given: Sequence[str], env: Ma
     names, file, posargs = _asked(given)
     names = names or [name for name in re.split(r"[,\s]+", env.get("NOXSESSION", "")) if name]
     try:
-        module = ast.parse(box.read(file, max_bytes=1 << 20))
+        module = syntax_tree(box.read(file, max_bytes=1 << 20))
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise NotUnderstood(f"{file}: {error}") from error
     functions = _functions(module)

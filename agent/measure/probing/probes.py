@@ -5,7 +5,6 @@ The facts come from a process in which the patch's own code ran. A policy may re
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import threading
 import warnings
@@ -20,6 +19,7 @@ from agent.measure.probing.watched import Watched, first_failure
 from agent.measure.reading import from_transcript
 from agent.measure.suite import Rules, run_planned
 from agent.measure.warm.planting import plan, plant_prober
+from agent.parsing import expression_tree
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
 
@@ -106,7 +106,7 @@ def look(
 def _checked(expression: str) -> str:
     try:
         with _quietly():
-            ast.parse(expression or "0", mode="eval")
+            expression_tree(expression or "0")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise MeasureError(f"the expression {expression[:100]!r} of a probe cannot be read: {error}") from error
     return expression

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from keyword import kwlist
 
-__all__ = ["Changed", "changed_of"]
+from agent.parsing import syntax_tree
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{3,}")
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -113,7 +113,7 @@ def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
 def _spans(text: str) -> list[_Span] | None:
     """What a file defines, the outer before the inner; None where it is no Python."""
     try:
-        return list(_defined(ast.parse(text), ""))
+        return list(_defined(syntax_tree(text), ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

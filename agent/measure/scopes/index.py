@@ -14,8 +14,6 @@ from agent.measure.adapters import inside
 from agent.parsing import loads, reason
 from sandboxes import Sandbox
 
-__all__ = ["Bound", "Import", "Index", "Source", "read_index"]
-
 TIMEOUT_S = 300.0
 RUN = """
 for python in python3 python .venv/bin/python venv/bin/python

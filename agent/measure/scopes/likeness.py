@@ -14,8 +14,6 @@ from posixpath import basename, dirname
 from agent.measure.scopes.changed import Changed
 from agent.measure.scopes.index import Index
 
-__all__ = ["Likeness"]
-
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 TEST_NAMES = re.compile(r"^(tests?_+)+|(_+tests?)+$")
 NO_WORDS = frozenset({"test", "src", "lib", "init", "py", "unit", "integration"})

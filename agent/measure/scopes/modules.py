@@ -14,8 +14,6 @@ from posixpath import basename, dirname
 
 from agent.measure.scopes.index import Import, Source
 
-__all__ = ["Modules", "Place", "Use", "above"]
-
 LIKELY = ("", "src", "lib")
 """Folders that modules are imported from by any importer; the empty one is the workspace."""
 UNLIKELY = 3

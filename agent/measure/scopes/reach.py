@@ -14,8 +14,6 @@ from posixpath import basename, dirname
 from agent.measure.scopes.index import Index
 from agent.measure.scopes.modules import Modules, Place, above
 
-__all__ = ["Edge", "Graph", "Way"]
-
 IMPORT = 1.0
 REMOVE, OTHER_NAMES = 0.25, 0.75
 """Extra cost when the imported names are not changed themselves but use what is: per level, and at most; unrelated

@@ -12,12 +12,10 @@ from functools import lru_cache
 from math import sqrt
 from posixpath import basename, dirname
 
-from agent.measure.scopes.changed import Changed, changed_of
-from agent.measure.scopes.index import Index, read_index
+from agent.measure.scopes.changed import Changed
+from agent.measure.scopes.index import Index
 from agent.measure.scopes.likeness import Likeness
 from agent.measure.scopes.reach import BESIDE, Graph, Way
-
-__all__ = ["Changed", "Index", "Near", "changed_of", "read_index", "related"]
 
 STRANGE_NAME, STRANGE_WORDS = 2.0, 3.0
 """Distance added when the name, or the words, of a file are nothing like the change."""

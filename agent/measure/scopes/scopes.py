@@ -28,8 +28,6 @@ from agent.measure.scopes.related import Near, related
 from agent.measure.timing import Timing
 from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 
-__all__ = ["Scope", "Scopes", "by_scopes", "selects", "state_s"]
-
 log = logging.getLogger(__name__)
 
 ESTIMATED = 0.2

@@ -13,8 +13,6 @@ from agent.models.scoring import ScoringModel
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
 
-__all__ = ["chosen"]
-
 
 def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
     """The ranking, and the remaining options. `by` names the rankings, joined by a plus; the default is `mutate`,

@@ -16,11 +16,10 @@ from typing import Any
 
 from agent.actions import Edit
 from agent.measure.messages import raised
+from agent.parsing import syntax_tree
 from agent.policy.edit.features import alike
 from agent.policy.edit.numbering import numbered, numbers
 from agent.untrusted import escaped
-
-__all__ = ["END", "FIX", "PRINTED", "Context", "contexts", "line_token", "printed_by"]
 
 FIX = "<fix>\n"
 """Ends the context in the prompt; the edit follows."""
@@ -115,7 +114,7 @@ def contexts(path: str, data: bytes, lines: Iterable[int], printed: str = "") ->
     is not Python (another policy than `mutate` may have edited it)."""
     try:
         text = data.decode().replace("\r\n", "\n")
-        functions = _functions(ast.parse(text))
+        functions = _functions(syntax_tree(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     rows, edited = _lines(text), set(lines)

@@ -26,8 +26,6 @@ from agent.run.credit import outcome, worths
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-__all__ = ["Counts", "Trial", "counted", "trials"]
-
 EVEN = 8.0
 """The number of edits, with the general share of right ones, that are added to each feature's counts."""
 

@@ -10,8 +10,6 @@ from math import log2
 
 from agent.actions import Edit
 
-__all__ = ["alike", "features"]
-
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|'[^'\n]*'|\"[^\"\n]*\"|[<>=!]=|//|\*\*|<<|>>|->|:=|\S")
 _KNOWN = {*keyword.kwlist, *dir(builtins)}
 SHOWN = 5

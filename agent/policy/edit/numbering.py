@@ -14,8 +14,6 @@ from functools import lru_cache
 
 from agent.parsing import python
 
-__all__ = ["MOST", "numbered", "numbers", "parsed", "spelled"]
-
 MOST = 64
 """How many variables of a function are numbered; further ones keep their names."""
 _QUOTED = "|".join(rf"{q * 3}(?:\\.|[^\\])*?{q * 3}|{q}(?:\\.|[^{q}\\\n])*{q}" for q in "\"'")

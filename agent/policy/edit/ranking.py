@@ -16,8 +16,6 @@ from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked
 
-__all__ = ["ByCounts", "ByModel", "Choice", "Likeliest", "Ranking", "Together", "Uniform", "ranked", "shares"]
-
 DOUBT = 0.5
 """Where rankings are joined: the probability that one of them knows nothing about a bug."""
 

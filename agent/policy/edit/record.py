@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from agent.run.run import Run
     from agent.run.tree.node import NodeId
 
-__all__ = ["Entry", "Ranked", "key"]
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

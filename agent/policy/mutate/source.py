@@ -17,6 +17,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from agent.actions import Edit
+from agent.parsing import expression_tree
 
 ATOM = 15
 _Node = TypeVar("_Node", bound=cst.CSTNode)
@@ -171,7 +172,7 @@ def _regions(source: Source, changes: Sequence[Change]) -> list[tuple[int, int, 
 def precedence(text: str) -> int:
     """How tightly an expression binds, from 0 for a lambda or a bare tuple to `ATOM`."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = expression_tree(text.strip())
     except (SyntaxError, ValueError):
         return 0
     match tree:

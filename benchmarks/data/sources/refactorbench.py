@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.errors import UsageError
+from agent.parsing import syntax_tree
 from agent.task import Task
 from benchmarks.data import clones
 from benchmarks.data.instances import Hidden, Instance, InstanceBroken
@@ -90,7 +91,7 @@ class RefactorBench:
 
 def _mapping(file: Path) -> dict[str, str]:
     """The problem of each checker: the first dict of texts that the file assigns. The file is parsed, not run."""
-    for node in ast.parse(file.read_bytes()).body:
+    for node in syntax_tree(file.read_bytes()).body:
         if isinstance(node, ast.Assign):
             value = ast.literal_eval(node.value)
             if isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from agent.parsing import syntax_tree
 from agent.policy.edit.numbering import numbered, numbers, spelled
 from benchmarks.data.synthetic.copies import NEAR, Copies
 
@@ -31,7 +32,7 @@ class Function:
 
 def functions(path: str, data: bytes) -> Iterator[Function]:
     """The functions of a file, in order. Raises SyntaxError if the file is not Python."""
-    for holder, node in _outermost(ast.parse(data), ""):
+    for holder, node in _outermost(syntax_tree(data), ""):
         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         yield Function(path, holder + node.name, first, node.end_lineno or first, normal(node))
 
