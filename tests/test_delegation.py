@@ -250,7 +250,7 @@ def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state
         assert [node.kind for node in run.tree] == ["", "partial"]
     assert (result.status, result.final) == ("improved", {"passed": 3, "failed": 2})
     assert b'+NAMES = ["b", "c"]' in result.patch
-    assert result.notes == ("part part-1 is not merged: its search found nothing that makes its tests pass",)
+    assert result.notes[-1] == "part part-1 is not merged: its search found nothing that makes its tests pass"
 
 
 def test_the_search_of_a_part_is_steered_and_not_the_whole(tmp_path):

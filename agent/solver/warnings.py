@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agent.counting import counted, first_of
+from agent.errors import JournalError
 from agent.evaluate.goal_tests import left_out
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
@@ -26,7 +27,7 @@ def remarks(run: Run) -> tuple[str, ...]:
     """What is odd about the tests, about models' opinions of the states, and which parts are not merged."""
     if not len(run.tree):
         return ()
-    return (*_of_baseline(run.tree.root.report), *_of_run(run), *unmerged(run))
+    return (*_of_baseline(run.tree.root.report), *_of_goals(run), *_of_run(run), *unmerged(run))
 
 
 def _of_baseline(report: SuiteReport) -> Iterator[str]:
@@ -58,12 +59,19 @@ def _not_imported(report: SuiteReport) -> Iterator[str]:
         yield f"{counted(count, 'test file')} cannot be imported without {package}: {INSTALL}"
 
 
-def _of_run(run: Run) -> Iterator[str]:
-    task = load_task(run.started.task) if run.started and run.started.task else None
-    if task and (names := left_out(task, run.tree.root.report)):
+def _of_goals(run: Run) -> Iterator[str]:
+    """Which tests are goals, where that may surprise; nothing for a task that this version cannot read."""
+    try:
+        task = load_task(run.started.task if run.started else {})
+    except JournalError:
+        return
+    if names := left_out(task, run.tree.root.report):
         yield f"named as goals, but not failing before the search: {first_of(names, NAMED)}"
-    if task and task.statement.strip() and not task.goal_tests and not run.usage.model_calls:
+    if task.statement.strip() and not task.goal_tests and not run.usage.model_calls:
         yield "no model read the issue: the goals are the tests that failed before the search"
+
+
+def _of_run(run: Run) -> Iterator[str]:
     flaky = [test for node in run.tree if node.parents for test in node.report.flaky]
     flaky += [test for node in run.tree for test in (run.verdict(node.id) or {}).get("flaky", ())]
     if flaky:

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional, Set
 
 import pytest
 
-from .ahead import import_ahead, keep_compiled, of_workspace, unpack
-from .rewritten import Rewriter
+from .ahead import import_ahead, keep_compiled, keep_rewritten, of_workspace, unpack
 from .session import Session
 from .stops import Wish, next_message
 
@@ -39,7 +38,7 @@ def begin(workspace: str) -> None:
     """Act as the template on the connection it was started with. Never returns, except in copies, at their end."""
     connection = socket.socket(fileno=door.SOCKET)
     keep_compiled(workspace)
-    Rewriter().begin()
+    keep_rewritten()
     load_plugins()
     early = [name for name, module in list(sys.modules.items()) if of_workspace(workspace, module)]
     if early:

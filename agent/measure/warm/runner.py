@@ -25,7 +25,6 @@ INSIDE = (
     "wanted",
     "cutting",
     "failures",
-    "rewritten",
     "reporter",
     "copies",
     "stops",
