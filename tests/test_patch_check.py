@@ -183,7 +183,7 @@ def test_the_repository_is_only_read(repo, tmp_path):
 def test_what_is_no_repository_or_no_commit_is_an_error_that_names_it(repo, tmp_path):
     with pytest.raises(UsageError, match="nowhere"):
         check(tmp_path / "nowhere", b"x")
-    with pytest.raises(UsageError, match="no commit .v9."):
+    with pytest.raises(UsageError, match=r"no commit .v9."):
         check(repo, b"x", base="v9")
 
 
