@@ -43,7 +43,7 @@ class Task:
     """Further facts for reports and exports (repository, licence, source); never shown to a policy."""
 
     def __post_init__(self) -> None:
-        """Refuse one string for several.
+        """Check the types of sequences.
 
         Raises:
             agent.errors.UsageError: `goal_tests` or `protected_paths` is a string.

@@ -116,7 +116,7 @@ def _remove_unless_searched(directory: Path) -> None:
     """Remove the directory of a run that was refused. It would stand in the way of the corrected command, and resuming
     it would be refused as well."""
     with Run.read(directory) as run:
-        searched = len(run.tree) > 1
+        searched = len(run.tree) > 1 or run.usage.model_calls > 0
     if not searched:
         shutil.rmtree(directory, ignore_errors=True)
 

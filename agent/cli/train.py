@@ -115,7 +115,8 @@ def _command(method: Method) -> Callable[..., None]:
             **{each.name: params[each.name] for each in fields(training.Wanted) if each.name in params}
         )
         plan = training.plan(method, data, wanted, mix_policies=mix_policies)
-        plan = training.with_adapter(plan, python) if lora is None and not full else plan
+        if lora is None and not full:
+            plan = training.with_adapter(plan, python)
         metrics = training.train(plan, out, python=python, processes=processes)
         facts = {key: metrics[key] for key in ("steps", "seconds", "parameters", "trained")}
         sys.stdout.write(json.dumps({"model": str(out / "model"), **facts}) + "\n")

@@ -42,7 +42,9 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
 
 
 def left_out(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
-    """The names in `goal_tests` of tests that are no goals because they do not fail in the base state."""
+    """With `goal_failing`, the names in `goal_tests` of tests that do not fail in the base state and are no goals."""
+    if not task.goal_failing:
+        return ()
     return tuple(name for name, found in _found(task, baseline).items() if isinstance(found, UsageError))
 
 

@@ -7,13 +7,14 @@ a pipeline kills seconds later. So the patch of the best state is written at onc
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from agent.engine.session import Session
 from agent.files import write_atomically
+from agent.solver.cancelling import on_cancel
 from agent.solver.candidates import CandidatePool
 from sandboxes import SandboxError
 
@@ -21,29 +22,15 @@ log = logging.getLogger(__name__)
 
 SALVAGED = "salvaged.patch"
 """The file in a run's directory with the best patch of a cancelled session that has not ended."""
-LOOK_S = 0.2
-"""How often a waiting thread looks whether its block has ended."""
 
 
 @contextmanager
 def salvaging(session: Session, answers: CandidatePool) -> Iterator[None]:
     """Salvage if the session is cancelled during the block. A block that ends with a result removes the file."""
-    file, over = session.run.journal.directory / SALVAGED, threading.Event()
-    watch = threading.Thread(target=_watch, args=(session.cancel, over, answers, file), name="ramify-salvage")
-    watch.start()
-    try:
+    file = session.run.journal.directory / SALVAGED
+    with on_cancel(session.cancel, partial(_salvage, answers, file)):
         yield
-    finally:
-        over.set()
-        watch.join()
     file.unlink(missing_ok=True)
-
-
-def _watch(cancel: threading.Event, over: threading.Event, answers: CandidatePool, file: Path) -> None:
-    while not over.is_set():
-        if cancel.wait(LOOK_S):
-            _salvage(answers, file)
-            return
 
 
 def _salvage(answers: CandidatePool, file: Path) -> None:

@@ -7,8 +7,8 @@ returned; the run on disk can be resumed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from agent.budget import Stop
@@ -20,11 +20,12 @@ from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
 from agent.solver import root_state
+from agent.solver.cancelling import on_cancel
 from agent.solver.candidates import CandidatePool
 from agent.solver.outcome import end, never_begun, refused, result_of
 from agent.solver.result import Result
 from agent.solver.rounds import Rounds
-from agent.solver.salvage import LOOK_S, salvaging
+from agent.solver.salvage import salvaging
 from agent.solver.searcher import MakeSearcher, Searcher
 from agent.task import Task
 from sandboxes import SandboxError, StoreFull
@@ -83,28 +84,12 @@ def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
         raise
 
 
-@contextmanager
-def _interruptible(session: Session) -> Iterator[None]:
-    """Close the provider if the session is cancelled in the block, so that nobody waits for a setup or a whole test
-    run. Not where the run that `known` is uses it as well, or where there is an answer to deliver."""
+def _interruptible(session: Session) -> AbstractContextManager[None]:
+    """In the block, a cancelled session closes its provider, so that nobody waits for a setup or a whole test run. The
+    provider stays open if it is shared with another run (`known`), or if there may be an answer to deliver."""
     if session.known is not None or len(session.run.tree) > 1:
-        yield
-        return
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.is_set():
-            if session.cancel.wait(LOOK_S):
-                session.components.provider.close()
-                return
-
-    watcher = threading.Thread(target=watch, name="ramify-interruption")
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
+        return nullcontext()
+    return on_cancel(session.cancel, session.components.provider.close)
 
 
 def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:

@@ -40,7 +40,7 @@ from benchmarks.flywheel import idioms, orders, swept, warmup
 from benchmarks.flywheel.leaks import HELD_OUT, apart, copied, leaks
 from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
-from benchmarks.flywheel.sharing import GENERATED, agreed, end_with_parent, ended, options, serve, trained
+from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
 from benchmarks.self_training import scores
 from benchmarks.self_training.exporting import export
 from benchmarks.self_training.scores import Played
@@ -48,6 +48,8 @@ from sandboxes import Provider
 
 TINY = {"width": 128, "layers": 3, "vocabulary": 1024, "positions": 2048}
 """The model that is trained from scratch: about 700,000 weights."""
+GENERATED = ("combined", "unseen")
+"""The generated repositories that are held out."""
 COLLECTED = ("repository", "hold_out", "test", "functions", "a_function", "lines", "width", "workers", "mutants",
              "held_out_mutants", "cpu_s", "seed", "config")  # fmt: skip
 """The options that determine bugs and trees. The rows of plain source depend on those in `PLAIN` as well."""
@@ -232,7 +234,7 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         )
         if base:
             wanted = replace(wanted, model=str(base), rate=args.rate / 4)
-        model = _asked(args, trained(args, out, wanted), out, held)
+        model = _asked(args, _trained(args, out, wanted), out, held)
         learned |= {"model": model}
         learned |= {
             "model+counts": Together((model, counts)),
@@ -245,10 +247,16 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
     return learned
 
 
+def _trained(args: argparse.Namespace, out: Path, wanted: training.Wanted) -> serving.Server:
+    """The server of a model that is trained on the rows in `out`."""
+    training.train(training.plan("sft", [out / "rows"], wanted), out / "training", python=args.train_python)
+    return serving.Server(str(out / "training" / "model"), "edit-model", port=args.port, cpu=args.cpu)
+
+
 def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: ExitStack) -> Ranking:
     """A ranking by a model that is served until `held` ends. Its answers are kept beside the model, as another training
     gives other answers."""
-    serve(args, server, out, held)
+    held.enter_context(serving.running(server, str(args.serve_python), log=out / f"{server.served}.log"))
     os.environ.setdefault("OPENAI_API_KEY", "none")  # our own server asks for no key, the client for any
     model = OpenAIModel(f"openai/{server.served}", base_url=f"{server.root}/v1")
     held.callback(model.close)
@@ -288,8 +296,27 @@ def _splits(out: Path) -> dict[str, list[Tried]]:
 
 def figures_options(prog: str, description: str | None) -> argparse.ArgumentParser:
     """The options, with defaults for generated functions."""
-    parser = options(prog, description, width=60, workers=2, steps=150)
-    parser.set_defaults(functions=600, a_function=6, lines=0)
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--repository", type=Path, action="append", default=[], help="git; default: generated functions"
+    )
+    parser.add_argument("--hold-out", action="append", default=[], help="name of a repository that is not trained on")
+    parser.add_argument("--test", default="python3 -m pytest -q")
+    parser.add_argument("--functions", type=int, default=600, help="number of generated functions to train on")
+    parser.add_argument("--a-function", type=int, default=6, help="the most mutants of one function that are tried")
+    parser.add_argument("--lines", type=int, default=0, help="percentage of functions that are held out")
+    parser.add_argument("--width", type=int, default=60, help="number of edits of a bug that are ranked")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=150, help="training steps")
+    parser.add_argument(
+        "--train-python", type=Path, help="interpreter with the packages for training; without it no model is trained"
+    )
+    parser.add_argument("--serve-python", type=Path, default=Path("python3"), help="interpreter with vLLM")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--mutants", type=int, default=3600, help="the most for each repository that is trained on")
     parser.add_argument("--held-out-mutants", type=int, default=330, help="the most for each held-out repository")
     parser.add_argument("--batch", type=int, default=8, help="rows per step")

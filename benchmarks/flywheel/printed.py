@@ -47,7 +47,7 @@ BEFORE = "before the trees"
 MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests printed"
 JOINED = f"{PRINTED}+counts+mutate"
 ROWS: Mapping[str, str] = {PRINTED: "rows", BLIND: "rows-blind", MORE: "plain"}
-"""What each model goes on with: the folder of its rows."""
+"""The folder of the rows that each model is trained further on."""
 UNTRAINED = ("uniform", "mutate", "counts", "counts+mutate")
 Results = dict[str, Played]
 

@@ -2,18 +2,18 @@
 
 Only the model is simulated. It edits real repositories: a right fix is the reference patch, a wrong one a variant of it
 that the hidden tests refuse (`benchmarks.perf.variants`), so it is partly right, wrong, or breaks what worked, as often
-as the variants of the task are. Its tests are hidden tests in a new file. It learns
-what the program tells it, and nothing else. What is drawn, for each line of work:
+as the variants of the task are. Its tests are hidden tests in a new file. It learns what the program tells it, and
+nothing else. What is drawn, for each line of work:
 
 - **the first fix** is right with probability `right`. Measured: 29 of 30 (`docs/figures.md`); lower rates stand for
   harder issues;
-- **its test** is complete (all hidden tests of the issue) with probability `complete`. Else it cannot see the line's
-  own mistake: it has only those hidden tests that a wrong fix passes too, or, where there are none, it asserts the
-  mistake: it passes where a hidden test fails in the same words as with the wrong fix. With probability `own_way` it
-  asks for more than the issue, so that only fixes of lines that have this test pass it: they leave a mark in the source
-  for which the test looks. Measured: each of 18 lines on libraries wrote a test that shows the issue. Of 13 that were
-  run on the reference patch, 5 had no such test that passes there; the tests of 5 others detected 15 of 17 wrong
-  variants;
+- **its test** is complete (all hidden tests of the issue) with probability `complete`. An incomplete test does not
+  detect the line's own mistake. It consists of the hidden tests that also pass with a wrong fix. If there are none, it
+  asserts the mistake: it passes if a hidden test fails with the same error as with the wrong fix. With probability
+  `own_way` the test asks for more than the issue does, and only fixes of the lines that have it pass: they leave a mark
+  in the source, and the test looks for it. Measured: each of 18 lines on libraries wrote a test that shows the issue.
+  The tests of 13 lines were run on the reference patch, and those of 5 lines fail there; the tests of 5 others detected
+  15 of 17 wrong variants;
 - **a correction** follows where a test of its own fails, an existing test is newly broken, or a reviewer gives the
   change less than `ACCEPTS`. It is right as often as a first fix, and never a mistake that the line has made. A line
   makes at most `MOST_FIXES` fixes, then it submits. Measured: one first fix was wrong, and corrected;

@@ -126,22 +126,11 @@ def difference(ran: Sequence[Ran], against: Sequence[Ran]) -> str:
 
 @contextmanager
 def remembered(folder: Path) -> Iterator[None]:
-    """Within it, no tests are run twice on the same files."""
+    """In the block, the same tests are not run twice on the same files."""
     results, run_restored = Results(folder), suite.run_restored
 
-    def find(
-        provider: Provider,
-        task: Task,
-        snapshot: Snapshot,
-        base: Snapshot,
-        put_back: Sequence[str],
-        tests: Sequence[str],
-        rules: Rules,
-        files: Mapping[str, bytes] = suite.NO_FILES,
-    ) -> SuiteReport:
-        key = _measured(provider, task, snapshot, base, put_back, tests, rules, files)
-        given = (provider, task, snapshot, base, put_back, tests, rules, files)
-        return results.find(key, lambda: run_restored(*given), keep=True)[0]
+    def find(*given: Any) -> SuiteReport:
+        return results.find(_measured(*given), lambda: run_restored(*given), keep=True)[0]
 
     with (
         patch.object(suite, "run_restored", find),
@@ -159,9 +148,9 @@ def _measured(
     put_back: Sequence[str],
     tests: Sequence[str],
     rules: Rules,
-    files: Mapping[str, bytes],
+    files: Mapping[str, bytes] = suite.NO_FILES,
 ) -> tuple[str, ...]:
-    """What the result of a test run depends on."""
+    """What the result of `suite.run_restored` depends on."""
     changed = [change.path for change in provider.changes(base, snapshot) if change.path not in put_back]
     with provider.at(snapshot) as box:
         found = {path: box.read(path) for path in changed} | dict(files)

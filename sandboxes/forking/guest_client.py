@@ -92,7 +92,7 @@ class Guest:
         head = json.dumps(header).encode()
         try:
             self._channel.send(struct.pack("!II", len(head), len(payload)) + head + payload)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: another thread has closed the channel
             raise self._gone() from error
 
     def answer(self) -> Header:
@@ -109,7 +109,7 @@ class Guest:
             head, body = struct.unpack("!II", self._channel.receive(8))
             header: Header = json.loads(self._channel.receive(head))
             payload = self._channel.receive(body)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, ValueError) as error:
             raise self._gone() from error
         self._waiting = False
         if "error" in header:

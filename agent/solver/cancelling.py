@@ -1,0 +1,30 @@
+"""What happens at once when a session is cancelled, while the work in progress still goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+LOOK_S = 0.2
+"""How often the waiting thread looks whether the block has ended."""
+
+
+@contextmanager
+def on_cancel(cancel: threading.Event, act: Callable[[], None]) -> Iterator[None]:
+    """Call `act` once, in another thread, if `cancel` is set before the block ends."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            if cancel.wait(LOOK_S):
+                act()
+                return
+
+    watcher = threading.Thread(target=watch, name="ramify-cancel")
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
