@@ -249,7 +249,7 @@ class Budget:
         return next((stop for stop, limit, reached in limits if limit is not None and reached >= limit), None)
 
     def _refusal(self, more: Usage) -> Stop | None:
-        """The limit that does not allow to reserve `more`; None: all do."""
+        """The first limit that `more` would exceed; None if it fits."""
         if self.max_seconds is not None and self.elapsed_s >= self.max_seconds:
             return Stop.TIME
         total, is_call = self._spent + self._reserved, more.model_calls > 0
@@ -267,4 +267,4 @@ class Budget:
 
 
 def _no_parent(usage: Usage) -> None:
-    """Settles with a parent that does not exist."""
+    """Does nothing: there is no parent budget."""

@@ -1,8 +1,8 @@
 """The engine: workers select, expand, measure and record, until there is a reason to stop.
 
-Laws: an expansion that goes wrong is an event, not a retry for ever; a worker stops between two steps and never in the
-middle of a record, so that whatever ends the search leaves a tree that can be resumed; what was in flight then is begun
-again before anything else is.
+Laws: a failed expansion is recorded as an event; it is not retried indefinitely. A worker stops between two steps and
+never in the middle of a record, so that whatever ends the search leaves a tree that can be resumed. What was in flight
+then is begun again before anything else.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class Engine:
         return self._components.budget.stop(nodes=self._run.tree.in_flight + 1)
 
     def _ends_after(self, expansion: Expansion, turns: int) -> bool:
-        """Whether an expansion ends after so many turns, and is recorded as far as it has come."""
+        """Whether an expansion ends after so many turns, and is recorded in its current state."""
         cuts, cancelled = self._in_flight.cuts, self._cancel.is_set()
         with self._changed:
             if expansion not in cuts and (cancelled or self._done() is not None or self._components.budget.used_up()):

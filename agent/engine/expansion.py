@@ -49,7 +49,7 @@ class Context:
     session: Session
     scorer: Scorer
     ends_after: Callable[[Expansion, int], bool]
-    """Whether an expansion should end after so many turns, and be recorded as far as it has come."""
+    """Whether an expansion should end after so many turns, and be recorded in its current state."""
     lines: dict[tuple[NodeId, NodeId], Tried] = field(default_factory=dict)
     """Lines of work that have ended, as policies are shown them, by their first and last node."""
 
@@ -97,7 +97,7 @@ class Expansion:
 
     @property
     def work(self) -> Work:
-        """What the tree counts it as."""
+        """The key under which the tree counts this expansion."""
         return self.choice.node, self.choice.act, self.choice.other, self.policy_id
 
     @property

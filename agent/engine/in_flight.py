@@ -16,7 +16,7 @@ class InFlight:
         self._expansions: set[Expansion] = set()
         self._since = self.begun = run.begun
         self.cuts: dict[Expansion, int | None] = {}
-        """The turns after which an expansion is or was ended; None: it comes to its own end."""
+        """The turns after which an expansion is or was ended; None: it runs to completion."""
 
     @property
     def orders(self) -> set[int | None]:

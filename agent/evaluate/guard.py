@@ -127,7 +127,7 @@ def cap(evaluation: Evaluation, base: Evaluation, flags: tuple[Flag, ...]) -> Ev
 
 def _path_flags(change: Change, patch: FilePatch | None, protection: Protection) -> Iterator[Flag]:
     path = change.path
-    if protection.steers(change):
+    if protection.configures(change):
         yield Flag(path, 0, f"{change.kind}: it tells the test runner what to do")
     elif protection.is_test(path) and not matches(path, BUILT):
         if change.kind == "removed":
@@ -142,7 +142,7 @@ def _path_flags(change: Change, patch: FilePatch | None, protection: Protection)
         if any(PYTEST_SETTING.match(line) for line in _changed_lines(patch)):
             yield Flag(path, 0, "settings of the test runner were changed")
     elif protection.adapter and patch is not None and matches(path, protection.adapter.manifests):
-        if any(protection.adapter.steers.match(line) for line in _changed_lines(patch)):
+        if any(protection.adapter.config_lines.match(line) for line in _changed_lines(patch)):
             yield Flag(path, 0, "how the tests are run was changed")
     elif matches(path, CI_FILES):
         yield Flag(path, 0, "it decides how the tests are run")

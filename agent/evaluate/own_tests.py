@@ -124,13 +124,13 @@ class OwnTests:
             for change in changes
             if change.kind != "removed"
             and (matches(change.path, patterns) or (change.kind == "modified" and change.path in known))
-            and not self._rules.protection.steers(change)
+            and not self._rules.protection.configures(change)
         )
 
     def _helps(self, change: Change) -> bool:
         """Whether the change is data or help for tests: it stands among them, and configures nothing."""
         protection = self._rules.protection
-        return change.kind != "removed" and protection.is_test(change.path) and not protection.steers(change)
+        return change.kind != "removed" and protection.is_test(change.path) and not protection.configures(change)
 
     def _wanted(self, tests: Sequence[str]) -> Sequence[str]:
         """The tests to name to the runner; none, for all, if it is not one that finds new files by their path."""

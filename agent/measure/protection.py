@@ -56,7 +56,7 @@ class Protection:
         """Whether the change must be undone before tests run."""
         path = change.path
         more = (*self.adapter.manifests, *self.adapter.built) if self.adapter else ()
-        return self.is_test(path) or self.steers(change) or matches(path, (*SETTINGS_FILES, *BUILT, *more))
+        return self.is_test(path) or self.configures(change) or matches(path, (*SETTINGS_FILES, *BUILT, *more))
 
     def is_test(self, path: str) -> bool:
         """Whether the file is a test or is among tests."""
@@ -69,9 +69,9 @@ class Protection:
             or any(_beside(path, file) for file in self.test_files)
         )
 
-    def steers(self, change: Change) -> bool:
+    def configures(self, change: Change) -> bool:
         """Whether the file configures the runner, or shadows one of its modules."""
-        more = self.adapter.steering if self.adapter else ()
+        more = self.adapter.config_files if self.adapter else ()
         return matches(change.path, (*RUNNER_FILES, *self.patterns, *more)) or self._shadows(change)
 
     def _shadows(self, change: Change) -> bool:
@@ -97,7 +97,7 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
 
 def runners_go_by(path: str) -> bool:
     """Whether a file's name alone marks it as configuring a test runner of any language; it may do more than that."""
-    others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.steering, *adapter.manifests))
+    others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.config_files, *adapter.manifests))
     return matches(path, (*RUNNER_FILES, *SETTINGS_FILES, *others))
 
 

@@ -104,7 +104,7 @@ class Begun:
 
     @property
     def work(self) -> Work:
-        """What the tree counts it as."""
+        """The key under which the tree counts this expansion."""
         return self.choice.node, self.choice.act, self.choice.other, self.policy_id
 
 

@@ -114,8 +114,8 @@ class Journal:
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:
-        """Write one event and wait until it is on disk; not for the beginning of a choice, which is chosen anew where
-        the whole machine fails."""
+        """Write one event and wait until it is on disk. `Begun` is not waited for: after a failure of the machine the
+        choice is made again."""
         line = encode(event)
         with self._lock:
             append(self._file, line, sync=not isinstance(event, Begun))

@@ -188,7 +188,7 @@ class Run:
         return max(ended, self.in_progress.first((node, "expand", None, policy_id)))
 
     def next(self, work: Work) -> int:
-        """The index of this work if it is begun now for the first time. No index is used twice."""
+        """The index for a new expansion of this kind. No index is used twice."""
         return max(self.tree.begun(*work), self.in_progress.next(work))
 
     def children(self, node: NodeId) -> list[Node]:

@@ -44,8 +44,8 @@ class Mcts:
     prior_visits: float = 0.0
     """For how many visits the prior counts in a child's value, at least 0 (`faded`)."""
     prior_share: float = 0.0
-    """The share of the prior in a child's value that no visit takes away, in [0, 1]: Agent Q mixes what its critic
-    holds of an action so with what the search found (arXiv 2408.07199)."""
+    """The share of the prior in a child's value that no visit takes away, in [0, 1]: as Agent Q mixes its critic's
+    rating of an action with the value that the search found (arXiv 2408.07199)."""
     widen: float = 2.0
     """Above 0."""
     alpha: float = 0.25

@@ -1,6 +1,6 @@
 """The candidate pool: states whose patch may be the run's answer, each verified once, and the choice among them.
 
-Law: there is always an answer. At any limit, error or signal the best patch so far is verified and returned.
+`CandidatePool.finish` carries out the law of `agent.solver.solve`: there is always an answer.
 """
 
 from __future__ import annotations

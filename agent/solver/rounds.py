@@ -36,7 +36,7 @@ class Rounds:
 
     session: Session
     parts: RoundComponents
-    grower: Searcher
+    searcher: Searcher
     answers: CandidatePool
 
     def run(self) -> Stop:
@@ -44,7 +44,7 @@ class Rounds:
         one of its rollouts has solved the task. At a limit the rollouts are compared by rules."""
         self.answers.preferred = self._comparison.order()
         while True:
-            stop = self.grower.run(self.session.cancel, self._enough)
+            stop = self.searcher.run(self.session.cancel, self._enough)
             try:
                 if stop not in (Stop.FINISHED, Stop.EXHAUSTED):
                     self._judge_by_rules(stop)
@@ -56,13 +56,13 @@ class Rounds:
                 return self._failed(error)
 
     def _enough(self) -> Stop | None:
-        """The reason to stop if the round's rollouts are finished, or a share of the limits is left that choosing among
-        several takes, and ordered expansions are done."""
+        """The reason to stop if the round's rollouts are finished, or only the share of the limits is left that is kept
+        for choosing among several, and ordered expansions are done."""
         done = self._finished() >= self.parts.rollouts or self._late()
         return Stop.FINISHED if done and not any(self.session.run.steering.waiting(self.session.run.tree)) else None
 
     def _finished(self) -> int:
-        """How many of the round's rollouts are finished. Single edits are when they solve the task."""
+        """How many of the round's rollouts are finished. A single edit is finished only if it solves the task."""
         tree, solved_only = self.session.run.round_tree or self.session.run.tree, self.parts.single_edits
         return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only)).count
 
@@ -156,5 +156,5 @@ class Rounds:
             return error.stop
         if isinstance(error, Stopped) and (stop := self._interrupted()) is not None:
             return stop
-        self.grower.error = error
+        self.searcher.error = error
         return Stop.FAILED

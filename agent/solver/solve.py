@@ -1,7 +1,7 @@
 """solve(): from a task to a verified patch.
 
-Law: there is always an answer. At any limit, error or signal the best patch so far is verified from the base state and
-returned; the run on disk can be resumed.
+Law: there is always an answer. At any limit or error the best patch so far is verified from the base state and
+returned; after a signal it is returned at once, and verified when the run is resumed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sandboxes import SandboxError, StoreFull
 
 def solve(
     task: Task,
-    parts: Components,
+    components: Components,
     run: Run,
     *,
     settings: Mapping[str, Any] | None = None,
@@ -54,8 +54,8 @@ def solve(
     """
     if run.ended is not None and run.over and not unfinished:
         return result_of(run, run.ended)
-    session = Session(task, parts, run, cancel or threading.Event(), on_event or (lambda event: None), known)
-    parts.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
+    session = Session(task, components, run, cancel or threading.Event(), on_event or (lambda event: None), known)
+    components.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
     scorer = _root(session, settings or {})
     if scorer is None:
         return (
@@ -63,10 +63,10 @@ def solve(
             if run.started
             else never_begun(run.journal.directory)
         )
-    answers = CandidatePool(session, scorer)
-    grower = begin(session, scorer)
-    with salvaging(session, answers):
-        return _answer(session, grower, answers)
+    pool = CandidatePool(session, scorer)
+    searcher = begin(session, scorer)
+    with salvaging(session, pool):
+        return _answer(session, searcher, pool)
 
 
 def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
@@ -92,27 +92,27 @@ def _interruptible(session: Session) -> AbstractContextManager[None]:
     return on_cancel(session.cancel, session.components.provider.close)
 
 
-def _answer(session: Session, grower: Searcher, answers: CandidatePool) -> Result:
-    run, parts = session.run, session.components
+def _answer(session: Session, searcher: Searcher, pool: CandidatePool) -> Result:
+    run, components = session.run, session.components
     try:
-        if parts.rounds:
-            stop = Rounds(session, parts.rounds, grower, answers).run()
+        if components.rounds:
+            stop = Rounds(session, components.rounds, searcher, pool).run()
         else:
-            stop = _until_done(grower, answers, session.cancel)
+            stop = _until_done(searcher, pool, session.cancel)
     except StoreFull as full:
-        return answers.finish(Stop.FAILED, full)
+        return pool.finish(Stop.FAILED, full)
     except BaseException as error:
-        answers.finish(Stop.FAILED, error)
+        pool.finish(Stop.FAILED, error)
         raise
     nothing_came = stop in (Stop.EXHAUSTED, Stop.FINISHED) and len(run.tree) == 1
-    return answers.finish(stop, grower.error if stop is Stop.FAILED or nothing_came else None)
+    return pool.finish(stop, searcher.error if stop is Stop.FAILED or nothing_came else None)
 
 
-def _until_done(grower: Searcher, answers: CandidatePool, cancel: threading.Event) -> Stop:
+def _until_done(searcher: Searcher, pool: CandidatePool, cancel: threading.Event) -> Stop:
     """Search until a solved state passes its verification, the lines of work that were asked for are submitted and
     checked, or the search ends for another reason."""
-    while (stop := grower.run(cancel, answers.done)) in (Stop.SOLVED, Stop.SUBMITTED):
-        node = answers.unchecked()
-        if node is None or answers.verdict(node)["solved"]:
+    while (stop := searcher.run(cancel, pool.done)) in (Stop.SOLVED, Stop.SUBMITTED):
+        node = pool.unchecked()
+        if node is None or pool.verdict(node)["solved"]:
             break
     return stop

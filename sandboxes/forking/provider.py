@@ -274,7 +274,7 @@ def relative(path: str) -> str:
     require_text(path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts or path.startswith("/"):
-        raise ValueError(f"{path!r} is no path inside the workspace")
+        raise ValueError(f"{path!r} is not a path inside the workspace")
     return "/".join(parts)
 
 

@@ -81,7 +81,7 @@ def open_at(directory: int, name: str, flags: int = os.O_RDONLY) -> int:
 
 
 def open_directory(directory: int, name: str) -> Optional[int]:
-    """None when it is no directory, or a link to one."""
+    """None if it is not a directory, or is a link to one."""
     try:
         return open_at(directory, name, os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):

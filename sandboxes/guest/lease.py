@@ -58,7 +58,7 @@ class Lease:
         self.user: Tuple[int, int] = (0, 0) if root else tuple(state["user"])
 
     def serve(self) -> NoReturn:
-        """Be that process, and never again the server that it was forked from."""
+        """Run as the process of the lease; never returns."""
         try:
             self.begin()
             while True:
@@ -122,7 +122,7 @@ class Lease:
             self.make_ready()
 
     def make_ready(self, template: Optional[Template] = None) -> None:
-        """Have the first process of the next command before there is one."""
+        """Start the first process of the next command in advance."""
         with suppress(OSError):  # nobody asked for it
             self.ready = self._init(template)
 
@@ -221,8 +221,8 @@ def put_in(source: int, target: str, paths: List[str]) -> None:
 
 
 def mount_kernel_files(proc: int, devices: List[int]) -> int:
-    """/proc and /dev. Our own /proc, which is returned, is covered at once: it only licenses an action's. The devices
-    are the machine's own: they are written to, and their modes and times are not."""
+    """/proc and /dev. Our own /proc, which is returned, is covered at once: it is kept only so that an action may mount
+    its own. The devices are the machine's own: they are written to, and their modes and times are not."""
     os.makedirs("/proc", exist_ok=True)
     attach(proc, "/proc")
     processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)

@@ -60,7 +60,7 @@ class Server:
         return self.bases[request.get("area", "store")]
 
     def throw_away(self, path: str) -> None:
-        """Let a directory be removed; what is not removed when we end is swept by a later guest."""
+        """Queue a directory for removal; what is left when this process ends, a later guest removes."""
         os.write(self.trash, os.fsencode(path) + b"\0")
 
     def serve(self) -> NoReturn:
@@ -148,7 +148,7 @@ class Server:
         return str(built["digest"])
 
     def settle(self, request: Json) -> Tuple[Json, bytes]:
-        """A state that later ones are compared with; with `entry`, its name, one that other stores may stand on."""
+        """A state that later ones are compared with; with `entry`, its name, an entry that other stores may use."""
         store = self._area(request)
         state = store.load(request["id"])
         if "entry" in request:

@@ -24,7 +24,7 @@ def new_id() -> str:
 
 
 def hashed(value: Any) -> str:
-    """Of anything that JSON can say, whatever the order of its keys."""
+    """The hash of a JSON value, whatever the order of its keys."""
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 

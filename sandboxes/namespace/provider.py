@@ -130,7 +130,7 @@ class NamespaceLauncher:
             raise SandboxUnavailable("a namespace sandbox needs a checkout on this machine; give a path, or use Docker")
         path = workspace.path.resolve()
         if not path.is_dir():
-            raise SandboxError(f"{path} is no directory")
+            raise SandboxError(f"{path} is not a directory")
         found = pythons.pythons(path, workspace.env)
         system = rootfs.system_directories()
         workdir = workspace.mount or str(path)
@@ -264,7 +264,7 @@ class Process:
 def _exposed(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         if not path.is_dir():
-            raise SandboxError(f"{path} cannot be exposed: it is no directory")
+            raise SandboxError(f"{path} cannot be exposed: it is not a directory")
         yield os.path.normpath(Path.cwd() / path)
 
 

@@ -1,7 +1,7 @@
 """Adapters: running the tests of a framework so that each result is known, one file per framework.
 
-An adapter provides an `Order`, which is carried out in a scratch fork, and parses the result into a `Transcript`; both
-steps are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
+An adapter provides an `Invocation`, which is carried out in a scratch fork, and parses the result into a `Transcript`;
+both steps are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
 
 Law: an adapter never raises on the output of a run, and a run without evidence never passes.
 """
@@ -17,14 +17,14 @@ from pathlib import Path
 from agent.measure.reading import Transcript, read
 from agent.measure.warm.planting import Limits, Plan
 
-__all__ = ["PROC", "Adapter", "Left", "Order", "inside", "read_sealed"]
+__all__ = ["PROC", "Adapter", "Invocation", "RunOutput", "inside", "read_sealed"]
 
 PROC = r"/proc/((thread-)?self\b|(?![a-z]))"
 """Part of a pattern of tricks: the files of a process in /proc, but not those about the machine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Invocation:
     """What to do in a scratch fork, with the workspace as current directory."""
 
     script: str
@@ -38,8 +38,8 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """The results of a run, to be parsed."""
+class RunOutput:
+    """The output of a test run, to be parsed."""
 
     nonce: str
     exit_code: int
@@ -58,17 +58,17 @@ class Adapter:
     """The default command to run all tests."""
     named: re.Pattern[str]
     """Found in a command that runs this framework."""
-    order: Callable[[Plan, str, Sequence[str], Limits], Order]
+    invocation: Callable[[Plan, str, Sequence[str], Limits], Invocation]
     """How to run this command with only these tests, or with all if none is named or `selects` is false. The adapter
     applies the limits its runner supports; the whole run is killed from outside."""
-    read: Callable[[Left], Transcript]
+    read: Callable[[RunOutput], Transcript]
     tests: tuple[str, ...] = ()
     """Files that contain tests or what tests need."""
-    steering: tuple[str, ...] = ()
+    config_files: tuple[str, ...] = ()
     """Files that configure the runner: restored, and no honest patch touches them."""
     manifests: tuple[str, ...] = ()
     """Files that, among other things, configure tests: restored."""
-    steers: re.Pattern[str] = re.compile(r"(?!)")
+    config_lines: re.Pattern[str] = re.compile(r"(?!)")
     """Matches a line of a manifest about tests: no honest patch changes one."""
     built: tuple[str, ...] = ()
     """Files that are built or installed, not written by hand: restored."""
@@ -87,6 +87,6 @@ def inside(program: str) -> bytes:
     return (resources.files("agent.measure.inside") / program).read_bytes()
 
 
-def read_sealed(left: Left) -> Transcript:
+def read_sealed(output: RunOutput) -> Transcript:
     """Read a report of sealed lines. Ids are `file::Class::test` or `file::test`; in JavaScript `file::block::name`."""
-    return read(left.report, left.nonce)
+    return read(output.report, output.nonce)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
 from agent.measure.reading import Transcript
@@ -26,17 +26,17 @@ DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
 MESSAGE_BYTES = 1500
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
+def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Make every target run, even after a failure. An alias cannot do that, so the command itself is changed."""
     script = COMMAND.sub(r"cargo\1 \2 --no-fail-fast", command)
-    return Order(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)
+    return Invocation(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)
 
 
-def read(left: Left) -> Transcript:
+def read(output: RunOutput) -> Transcript:
     """Ids are `crate::path of the target::module::test`; for doctests, `crate::doc::file - documented item`."""
     transcript = Transcript()
     complete = True
-    for target, lines in _targets(terminal_text(left.report.decode(errors="replace"))):
+    for target, lines in _targets(terminal_text(output.report.decode(errors="replace"))):
         transcript.opened = True
         complete = _read_target(transcript, target, lines) and complete
     if transcript.opened and complete:
@@ -112,12 +112,12 @@ CARGO = Adapter(
     name="cargo",
     command="cargo test",
     named=re.compile(r"\bcargo\b[^;&|]*\s(test|t)\b"),
-    order=order,
+    invocation=invocation,
     read=read,
     tests=("tests/*", "*/tests/*", "benches/*", "tests.rs", "*_test.rs", "*_tests.rs"),
-    steering=("build.rs", ".cargo/*", "rust-toolchain", "rust-toolchain.toml"),
+    config_files=("build.rs", ".cargo/*", "rust-toolchain", "rust-toolchain.toml"),
     manifests=("Cargo.toml", "Cargo.lock"),
-    steers=re.compile(
+    config_lines=re.compile(
         r"\s*(\[\[?(test|bench|profile|patch|replace|lib|dev-dependencies)\b|(harness|test|doctest)\s*=)"
     ),
     built=("target/*",),

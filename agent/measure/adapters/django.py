@@ -47,9 +47,9 @@ DJANGO = Adapter(
     command="python3 manage.py test",
     named=NAMED,
     fits=fits,
-    order=partial(begun_by, ("unittests", "django"), _replaced),
+    invocation=partial(begun_by, ("unittests", "django"), _replaced),
     read=read_sealed,
     tests=("tests.py",),
-    steering=("manage.py", "runtests.py"),
+    config_files=("manage.py", "runtests.py"),
     selects=True,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
 from agent.measure.reading import Transcript
@@ -21,19 +21,19 @@ from agent.measure.warm.planting import Limits, Plan
 MESSAGE_BYTES = 1500
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
+def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Flags in the command's own GOFLAGS are kept."""
     flags = ["-json", *([f"-run=^({'|'.join(_functions(wanted))})$"] if wanted else [])]
     ours = f"GOFLAGS='{' '.join(flags)} '"
     own = re.sub(r"(?<!\w)GOFLAGS=", lambda _: ours, command)
-    return Order(f'export {ours}"${{GOFLAGS-}}"\n{own}', captured=True)
+    return Invocation(f'export {ours}"${{GOFLAGS-}}"\n{own}', captured=True)
 
 
-def read(left: Left) -> Transcript:
+def read(output: RunOutput) -> Transcript:
     """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, with all its
     tests."""
     transcript, packages = Transcript(), dict[str, _Package]()
-    for event in read_events(left.report.decode(errors="replace")):
+    for event in read_events(output.report.decode(errors="replace")):
         transcript.opened = True
         package = packages.setdefault(event["Package"], _Package(event["Package"]))
         if event["Action"] == "output":
@@ -78,12 +78,12 @@ GO = Adapter(
     name="go",
     command="go test ./...",
     named=re.compile(r"\bgo\s+test\b|\bgotestsum\b"),
-    order=order,
+    invocation=invocation,
     read=read,
     tests=("*_test.go", "*/testdata/*", "testdata/*"),
-    steering=("go.work", "go.work.sum"),
+    config_files=("go.work", "go.work.sum"),
     manifests=("go.mod", "go.sum"),
-    steers=re.compile(r"\s*(replace|toolchain)\b|.*=>"),
+    config_lines=re.compile(r"\s*(replace|toolchain)\b|.*=>"),
     built=("vendor/*",),
     tricks=re.compile(rf'\bsyscall\.(Exit|Kill)|"testing"|--- (PASS|FAIL|SKIP)|{PROC}|"Action"'),
     selects=True,

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
-from agent.measure.adapters import Order, inside
+from agent.measure.adapters import Invocation, inside
 from agent.measure.warm.planting import Limits, Plan, orders_of
 from agent.parsing import syntax_tree
 
@@ -26,7 +26,7 @@ def begun_by(
     command: str,
     wanted: Sequence[str],
     limits: Limits,
-) -> Order:
+) -> Invocation:
     """Run a command in which `replaced` has substituted our package for their program. The package consists of these
     programs; the last one starts, with its orders in its own source."""
     package, folder = planned.plugins[-1], planned.folder
@@ -36,7 +36,7 @@ def begun_by(
     files |= {name: plain(inside(name)) for name in (*SHARED, *(f"{program}.py" for program in programs))}
     own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={folder}:", replaced(command, package))
     prologue = f"pwd >{folder}/{package}/root\nexport PYTHONPATH={folder}${{PYTHONPATH:+:$PYTHONPATH}}"
-    return Order(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})
+    return Invocation(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})
 
 
 def plain(source: bytes) -> bytes:

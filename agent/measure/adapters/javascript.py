@@ -13,14 +13,14 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from agent.measure.adapters import PROC, Adapter, Order, inside, read_sealed
+from agent.measure.adapters import PROC, Adapter, Invocation, inside, read_sealed
 from agent.measure.warm.planting import Limits, Plan
 
 TESTS = (
     *("*.test.*", "*.spec.*", "*-test.*", "*_test.*", "test.js", "test.mjs", "test.cjs", "*.snap"),
     *(f"{place}{name}/*" for name in ("test", "tests", "__tests__", "__mocks__") for place in ("", "*/")),
 )
-STEERING = (
+CONFIG_FILES = (
     "jest.config.*",
     "jest.setup.*",
     "vitest.*",
@@ -31,7 +31,7 @@ STEERING = (
     ".mocharc*",
 )
 MANIFESTS = ("package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "tsconfig*.json")
-STEERS = re.compile(
+CONFIG_LINES = re.compile(
     r'\s*"((pre|post)?test[^"]*|jest|vitest|mocha|scripts|type|imports|exports|overrides|workspaces)"\s*:'
 )
 TRICKS = re.compile(
@@ -43,7 +43,9 @@ TRICKS = re.compile(
 BUILT = ("node_modules/*", "*/node_modules/*")
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str) -> Order:
+def invocation(
+    planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str
+) -> Invocation:
     """Options that the command itself gives to node are kept."""
     folder = planned.folder
     ours = options.format(program=f"{folder}/{program}")
@@ -51,7 +53,7 @@ def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *,
     files = {f"{folder}/{name}": inside(name) for name in ("channel.cjs", program)}
     files[f"{folder}/orders.json"] = json.dumps(orders).encode()
     own = re.sub(r"(?<!\w)NODE_OPTIONS=", f'NODE_OPTIONS="{ours} "', command)
-    return Order(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)
+    return Invocation(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)
 
 
 def _adapter(name: str, command: str, named: str, options: str) -> Adapter:
@@ -59,12 +61,12 @@ def _adapter(name: str, command: str, named: str, options: str) -> Adapter:
         name=name,
         command=command,
         named=re.compile(named),
-        order=partial(order, program=f"{name}.cjs", options=options),
+        invocation=partial(invocation, program=f"{name}.cjs", options=options),
         read=read_sealed,
         tests=TESTS,
-        steering=STEERING,
+        config_files=CONFIG_FILES,
         manifests=MANIFESTS,
-        steers=STEERS,
+        config_lines=CONFIG_LINES,
         built=BUILT,
         tricks=TRICKS,
     )

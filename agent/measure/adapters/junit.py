@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
 from agent.measure.reading import Transcript
@@ -24,10 +24,10 @@ MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
 
-def read(left: Left) -> Transcript:
+def read(output: RunOutput) -> Transcript:
     """Ids are `class::name`, as with `--from-junit`."""
     transcript = Transcript()
-    for path, data in sorted({**left.gathered, "the report": left.report}.items()):
+    for path, data in sorted({**output.gathered, "the report": output.report}.items()):
         try:
             suites = root(data) if data else None
         except (ET.ParseError, expat.ExpatError) as error:
@@ -67,22 +67,22 @@ def _seconds(case: ET.Element) -> float:
     return seconds if 0 <= seconds < float("inf") else 0.0
 
 
-def _ask(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
-    return Order(f"export RAMIFY_JUNIT={planned.report}\nmkdir -p {planned.folder}\n{command}")
+def _ask(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+    return Invocation(f"export RAMIFY_JUNIT={planned.report}\nmkdir -p {planned.folder}\n{command}")
 
 
 def _build(
     planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, tool: str, whole: str, where: tuple[str, ...]
-) -> Order:
+) -> Invocation:
     """Make the build continue after a part of the project whose tests fail."""
-    return Order(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)
+    return Invocation(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)
 
 
 JUNIT = Adapter(
     name="junit",
     command="",
     named=re.compile(r"\$\{?RAMIFY_JUNIT\b"),
-    order=_ask,
+    invocation=_ask,
     read=read,
     tests=(
         *(f"{place}{name}/*" for name in ("test", "tests", "spec") for place in ("", "*/")),
@@ -102,7 +102,7 @@ MAVEN = Adapter(
     name="maven",
     command="mvn -B test",
     named=re.compile(r"\bmvnw?\b"),
-    order=partial(
+    invocation=partial(
         _build,
         tool=r"\bmvnw?(?=\s)",
         whole="--fail-at-end",
@@ -110,9 +110,9 @@ MAVEN = Adapter(
     ),
     read=read,
     tests=SOURCES,
-    steering=(".mvn/*", "mvnw"),
+    config_files=(".mvn/*", "mvnw"),
     manifests=("pom.xml",),
-    steers=ABOUT_TESTS,
+    config_lines=ABOUT_TESTS,
     tricks=TRICKS,
     built=("target/*", "*/target/*"),
 )
@@ -120,10 +120,10 @@ GRADLE = Adapter(
     name="gradle",
     command="./gradlew test",
     named=re.compile(r"\bgradlew?\b"),
-    order=partial(_build, tool=r"\bgradlew?(?=\s)", whole="--continue", where=("*/build/test-results/*.xml",)),
+    invocation=partial(_build, tool=r"\bgradlew?(?=\s)", whole="--continue", where=("*/build/test-results/*.xml",)),
     read=read,
     tests=SOURCES,
     tricks=TRICKS,
-    steering=("*.gradle", "*.gradle.kts", "gradle.properties", "gradle/*", "gradlew"),
+    config_files=("*.gradle", "*.gradle.kts", "gradle.properties", "gradle/*", "gradlew"),
     built=("build/*", "*/build/*", ".gradle/*"),
 )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Left, Order
+from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
 from agent.measure.adapters.junit import JUNIT
 from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
@@ -89,14 +89,14 @@ def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
     return failed == (exit_code != 0)
 
 
-def order(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Order:
+def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Run the command; its output is the report."""
-    return Order(verbose(command), captured=True)
+    return Invocation(verbose(command), captured=True)
 
 
-def _read(parser: str, left: Left) -> Transcript:
+def _read(parser: str, output: RunOutput) -> Transcript:
     """Ids are the names in the log."""
-    text = left.report.decode(errors="replace")
+    text = output.report.decode(errors="replace")
     transcript, plain = Transcript(), terminal_text(text)
     for test, outcome in parse(parser, text).items():
         transcript.opened = True
@@ -118,7 +118,7 @@ def _adapter(parser: str) -> Adapter:
         name=f"{LOG}{parser}",
         command="",
         named=NOSE if parser == "unittest" else re.compile(r"(?!)"),
-        order=order,
+        invocation=invocation,
         read=partial(_read, parser),
         tests=JUNIT.tests,
         tricks=re.compile(rf"\b_exit\(\s*0\s*\)|{PROC}"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent.measure import SuiteReport
-from agent.measure.adapters import Adapter, Left, Order
+from agent.measure.adapters import Adapter, Invocation, RunOutput
 from agent.measure.adapters.logs import LOG, LOGS, guessed, verbose
 from agent.measure.reading import from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, plan
@@ -27,42 +27,42 @@ FILES = 20_000
 def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], limits: Limits) -> SuiteReport:
     """Run these tests, or all when none is named or the adapter cannot select."""
     planned = plan(())
-    left, result = _carry_out(box, adapter.order(planned, command, wanted, limits), planned, limits)
+    output, result = _carry_out(box, adapter.invocation(planned, command, wanted, limits), planned, limits)
     asked = wanted if adapter.selects or result.timed_out else ()
-    return from_transcript(adapter.read(left), result, asked, adapter.name)
+    return from_transcript(adapter.read(output), result, asked, adapter.name)
 
 
 def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
     """Run an unknown command: its output is read if it is that of a known runner; else the command is one test."""
     planned = plan(())
-    left, result = _carry_out(box, Order(verbose(command), captured=True), planned, limits)
-    parser = None if result.timed_out else guessed(left.report.decode(errors="replace"), result.exit_code)
+    output, result = _carry_out(box, Invocation(verbose(command), captured=True), planned, limits)
+    parser = None if result.timed_out else guessed(output.report.decode(errors="replace"), result.exit_code)
     if parser is None:
         return from_exit_code(result)
     adapter = LOGS[f"{LOG}{parser}"]
-    return from_transcript(adapter.read(left), result, (), adapter.name)
+    return from_transcript(adapter.read(output), result, (), adapter.name)
 
 
-def _carry_out(box: Sandbox, order: Order, planned: Plan, limits: Limits) -> tuple[Left, ExecResult]:
-    """Carry out an order; returns what to parse and the exit status. A killed run leaves nothing: the fork is gone."""
+def _carry_out(box: Sandbox, invocation: Invocation, planned: Plan, limits: Limits) -> tuple[RunOutput, ExecResult]:
+    """Carry out an invocation; returns what to parse and the exit status. A killed run leaves no output."""
     timeout_s = limits.kill_s
-    for path, content in order.files.items():
+    for path, content in invocation.files.items():
         box.write(path, content)
-    if order.gather:
-        box.exec([*_find(order), "-delete"], timeout_s=timeout_s)
-    result = box.exec(_argv(box, order, planned), timeout_s=timeout_s)
+    if invocation.gather:
+        box.exec([*_find(invocation), "-delete"], timeout_s=timeout_s)
+    result = box.exec(_argv(box, invocation, planned), timeout_s=timeout_s)
     if result.timed_out:
-        return Left(planned.nonce, result.exit_code), result
+        return RunOutput(planned.nonce, result.exit_code), result
     report = _read(box, planned.report)
-    left = Left(planned.nonce, result.exit_code, report, _gathered(box, order, timeout_s))
-    return left, replace(result, stdout=report, stderr=b"") if order.captured else result
+    output = RunOutput(planned.nonce, result.exit_code, report, _gathered(box, invocation, timeout_s))
+    return output, replace(result, stdout=report, stderr=b"") if invocation.captured else result
 
 
-def _argv(box: Sandbox, order: Order, planned: Plan) -> list[str]:
-    if not order.captured:
-        return ["/bin/sh", "-c", order.script]
+def _argv(box: Sandbox, invocation: Invocation, planned: Plan) -> list[str]:
+    if not invocation.captured:
+        return ["/bin/sh", "-c", invocation.script]
     box.exec(["mkdir", "-p", planned.folder], timeout_s=60)
-    return ["/bin/sh", "-c", CAPTURE, "sh", planned.report, order.script]
+    return ["/bin/sh", "-c", CAPTURE, "sh", planned.report, invocation.script]
 
 
 def _read(box: Sandbox, path: str) -> bytes:
@@ -73,14 +73,14 @@ def _read(box: Sandbox, path: str) -> bytes:
         return b""
 
 
-def _gathered(box: Sandbox, order: Order, timeout_s: float) -> Mapping[str, bytes]:
-    if not order.gather:
+def _gathered(box: Sandbox, invocation: Invocation, timeout_s: float) -> Mapping[str, bytes]:
+    if not invocation.gather:
         return {}
-    listed = box.exec([*_find(order), "-print0"], timeout_s=timeout_s).stdout.decode(errors="replace")
+    listed = box.exec([*_find(invocation), "-print0"], timeout_s=timeout_s).stdout.decode(errors="replace")
     paths = [path.removeprefix("./") for path in listed.split("\0") if path]
     return {path: _read(box, path) for path in paths[:FILES]}
 
 
-def _find(order: Order) -> list[str]:
-    either = [word for pattern in order.gather for word in ("-o", "-path", pattern)][1:]
+def _find(invocation: Invocation) -> list[str]:
+    either = [word for pattern in invocation.gather for word in ("-o", "-path", pattern)][1:]
     return ["find", ".", "-type", "f", "(", *either, ")"]

@@ -27,9 +27,9 @@ SYMPY = Adapter(
     command="python3 bin/test",
     named=NAMED,
     fits=fits,
-    order=partial(begun_by, ("reporter", "sympy"), _replaced),
+    invocation=partial(begun_by, ("reporter", "sympy"), _replaced),
     read=read_sealed,
-    steering=("bin/test",),
+    config_files=("bin/test",),
     manifests=("sympy/testing/runtests.py", "sympy/utilities/runtests.py"),
     selects=True,
 )

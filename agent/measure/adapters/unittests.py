@@ -22,7 +22,7 @@ UNITTEST = Adapter(
     name="unittest",
     command="python3 -m unittest",
     named=NAMED,
-    order=partial(begun_by, ("unittests",), _replaced),
+    invocation=partial(begun_by, ("unittests",), _replaced),
     read=read_sealed,
     selects=True,
 )
