@@ -81,7 +81,7 @@ def facts(run):
         run.elapsed_s,
         vars(run.steering),
         [(each, run.in_progress.times(each), run.next(each.work)) for each in run.in_progress],
-        run.begun,
+        run.begun_count,
     )
 
 

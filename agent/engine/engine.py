@@ -126,7 +126,7 @@ class Engine:
             return None
 
     def _started(self, expansion: Expansion) -> Expansion:
-        self._record(replace(expansion.begun, elapsed_s=self._components.budget.elapsed_s))
+        self._record(replace(expansion.begun_event, elapsed_s=self._components.budget.elapsed_s))
         self._in_flight.start(expansion)
         return expansion
 
@@ -139,9 +139,9 @@ class Engine:
             asks = choice.act == "expand"
             if self._in_flight.has(begun) or tree.pruned(choice.node) or (asks and policy is None):
                 continue
-            began, lost = self._in_flight.begun, in_progress.times(begun)
+            begun_before, lost = self._in_flight.begun_count, in_progress.times(begun)
             return Expansion(
-                self._context, choice, policy, begun.index, number, began, begun.nodes, begun.attempts, lost
+                self._context, choice, policy, begun.index, number, begun_before, begun.nodes, begun.attempts, lost
             )
         return None
 
@@ -159,8 +159,8 @@ class Engine:
                 self._record(Exhausted(node))
                 return None
         index = self._run.next((node, choice.act, choice.other, policy.policy_id if policy else ""))
-        began, attempts = self._in_flight.begun, 0 if choice.independent else len(self._run.attempts(node))
-        return Expansion(self._context, choice, policy, index, number, began, len(tree), attempts)
+        begun_before, attempts = self._in_flight.begun_count, 0 if choice.independent else len(self._run.attempts(node))
+        return Expansion(self._context, choice, policy, index, number, begun_before, len(tree), attempts)
 
     def _choose(self, rng: Random, number: int) -> Choice | None:
         """A state of another run, if one is new; else what people ordered, else the line of work that waits, else what

@@ -76,7 +76,7 @@ class Expansion:
     """How many times this work was begun before, in the whole run."""
     number: int
     """Its ordinal among all selections of the run: the seed of its randomness."""
-    began: int
+    begun_before: int
     """How many expansions had begun before it (`agent.run.schedule`)."""
     nodes: int
     """How many nodes the tree had when it began: the policy is shown no later ones."""
@@ -106,9 +106,9 @@ class Expansion:
         return self.lost >= SUSPECT
 
     @property
-    def begun(self) -> Begun:
+    def begun_event(self) -> Begun:
         """The event that it has begun."""
-        return Begun(self.choice, self.began, self.index, self.policy_id, self.nodes, self.attempts)
+        return Begun(self.choice, self.begun_before, self.index, self.policy_id, self.nodes, self.attempts)
 
     @property
     def _run(self) -> Run:

@@ -14,7 +14,7 @@ class InFlight:
     def __init__(self, run: Run) -> None:
         self._tree = run.tree
         self._expansions: set[Expansion] = set()
-        self._since = self.begun = run.begun
+        self._since = self.begun_count = run.begun_count
         self.cuts: dict[Expansion, int | None] = {}
         """The turns after which an expansion is or was ended; None: it runs to completion."""
 
@@ -36,7 +36,7 @@ class InFlight:
         """Count the expansion as in flight."""
         self._tree.begin(*expansion.work)
         self._expansions.add(expansion)
-        self.begun += 1
+        self.begun_count += 1
 
     def finish(self, expansion: Expansion) -> bool:
         """Count the expansion as in flight no longer; returns whether it was."""
@@ -48,4 +48,4 @@ class InFlight:
 
     def entry(self, expansion: Expansion) -> ScheduleEntry:
         """The place of an expansion that ends now, for the journal."""
-        return ScheduleEntry(expansion.began, self.begun, self._since, self.cuts.get(expansion))
+        return ScheduleEntry(expansion.begun_before, self.begun_count, self._since, self.cuts.get(expansion))

@@ -75,7 +75,7 @@ class Run:
         self.refused: list[Refused] = []
         """All requests that a server did not take, oldest first."""
         self.conversations = Conversations()
-        self.begun = 0
+        self.begun_count = 0
         """How many expansions have begun, as far as the journal says."""
         self.in_progress = InProgress()
         self.elapsed_s = 0.0
@@ -231,7 +231,7 @@ class Run:
             case Spent() | Asked() | Refused():
                 self._fold_use(event)
             case Begun():
-                self.begun = event.number + 1
+                self.begun_count = event.number + 1
                 self.in_progress.begin(event)
             case Added() | Merged() | Remeasured() | Failed():
                 self._fold_outcome(event)
@@ -291,7 +291,7 @@ class Run:
 
     def _fold_end(self, flight: ScheduleEntry | None) -> None:
         self.in_progress.end(flight)
-        self.begun = flight.begun if flight else self.begun
+        self.begun_count = flight.begun if flight else self.begun_count
 
     def _fold_round(self, event: Summarised | Voted | Round) -> None:
         match event:
