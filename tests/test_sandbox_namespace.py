@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Snaps
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
 from sandboxes.forking.lease import LeasedSandbox
+from sandboxes.namespace import rootfs
 from sandboxes.namespace.provider import NamespaceProvider
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
@@ -498,3 +500,22 @@ def wait_for(claim: Callable[[], bool]) -> None:
     while not claim():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_stores_share_the_files_of_one_copy_of_etc_and_outlive_it(tmp_path: Path) -> None:
+    cache, file = tmp_path / "cache", Path("etc", "profile")
+    first, second = (rootfs.make(tmp_path / name, cache) for name in ("first", "second"))
+    assert (first / file).stat().st_ino == (second / file).stat().st_ino
+    assert (first / "etc" / "passwd").stat().st_ino != (second / "etc" / "passwd").stat().st_ino, "ours is written"
+    shutil.rmtree(cache)
+    assert (second / file).read_bytes() == Path("/etc/profile").read_bytes()
+
+
+def test_a_copy_of_etc_that_is_out_of_date_is_removed_after_a_day(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for name, days in (("old", 2), ("new", 0)):
+        (cache / name).mkdir(parents=True)
+        os.utime(cache / name, (time.time() - days * 86_400,) * 2)
+    rootfs.make(tmp_path / "store", cache)
+    assert not (cache / "old").exists()
+    assert (cache / "new").exists()

@@ -112,8 +112,7 @@ class NamespaceLauncher:
         self._expose = tuple(expose)
         self._store.mkdir(parents=True, exist_ok=True)
         self._store.chmod(0o700)
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        self._environments = cache / "ramify" / "environments"
+        self._cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
         self._said: set[str] = set()
         self._look_beneath()
 
@@ -137,7 +136,7 @@ class NamespaceLauncher:
         there = (*rootfs.PROGRAMS, workdir)
         folders = _outermost([*_exposed(self._expose), *pythons.folders(found, path)], there)
         links = [link for link in pythons.links(found) if not _inside(str(link), [*there, *folders])]
-        mounts = [("/", str(rootfs.make(self._store, links))), *((name, name) for name in system)]
+        mounts = [("/", str(rootfs.make(self._store, self._cache / "etc", links))), *((name, name) for name in system)]
         mounts += [(name, os.path.realpath(name)) for name in folders]
         lowers = [lower for _, lower in mounts[1:]]
         beneath.note(self._store, lowers)
@@ -155,12 +154,12 @@ class NamespaceLauncher:
         if place:
             raise SandboxUnavailable(f"the snapshot belongs to {place}, not to this machine's own files")
         self._look_beneath()
-        self._environments.mkdir(parents=True, exist_ok=True)
+        (self._cache / "environments").mkdir(parents=True, exist_ok=True)
         group = cgroups.make(self._limits)
         config: dict[str, object] = {
             "store": str(self._store),
             "name": str(self._store),
-            "environments": str(self._environments),
+            "environments": str(self._cache / "environments"),
             "network": network,
         }
         if group.memory_events:
