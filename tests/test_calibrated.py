@@ -226,6 +226,19 @@ def test_the_program_works_with_the_developer_and_no_tests_run_twice_on_the_same
     assert good.requests < tree.requests
 
 
+@pytest.mark.namespace
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["agent-q", "codetree", "go-explore", "i-mcts", "trace"])
+def test_the_developer_answers_what_published_searches_ask(
+    known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, system: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with remembered(tmp_path / "reports"):
+        ran = Runs(tmp_path).run(known, system, Rates(right=1.0, own_way=0.0), 0)
+    assert ran.resolved
+    assert not [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
 def test_a_run_is_made_again_only_where_an_answer_differs(
     known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ nothing else. What is drawn, for each line of work:
 - **the judge's score** of a change is one of those that real readers gave to right and to wrong patches. With
   probability `fooled`, a wrong change looks right: the measured mistakes are mutants, which may be easier to see than a
   model's own. Measured: 0 of 15. The score of a change is the same throughout a run;
+- **what other searches ask** (a prior, a ranking, a checklist, where to return to) is answered from these scores;
+  speeches, plans, strategies and reflections say nothing;
 - **a vote** is for the change with the highest score, minus `HEEDS` times the share of the attempts' tests that fail
   with it, as far as the judge is shown these.
 
@@ -75,6 +77,11 @@ _MARK = re.compile(r"^Line (\d+), answer (\d+)\.$")
 _SCORE = re.compile(r"gives it ([\d.]+) of 1")
 _ATTEMPT = re.compile(r"^## Attempt ([A-Z])$", re.MULTILINE)
 _ENDS = re.compile(r"\b([A-Z]) (passed|failed)\b")
+_CHANGE = re.compile(r"^Change ([A-Z]):$", re.MULTILINE)
+_ITEM = re.compile(r"^(\d+)\. ", re.MULTILINE)
+_CHECKLIST = "Answer each question of this checklist"
+_CONTRAST = "Which of them only satisfy the tests"
+_STRATEGY = "propose one strategy for this repair"
 _FAILS = "A test of your own fails"
 _BROKEN = render("chat_left", broken=True, goals=False).strip()
 _BEGIN_WITH_TEST = render("chat_reproduce").strip()
@@ -231,11 +238,13 @@ class CalibratedDeveloper:
         if system.startswith(render("chat_system").strip()):
             return self._work(messages)
         if system.startswith(render("judge_system").strip()):
-            return {"content": json.dumps(self._opinion(question))}
+            return {"content": json.dumps(self._reviewed(question))}
         if system.startswith(render("tournament_system").strip()):
-            return {"content": json.dumps(self._vote(question))}
+            return {"content": json.dumps({"suspects": []} if _CONTRAST in question else self._vote(question))}
         if system.startswith(render("summary_system").strip()):
             return {"content": json.dumps({"hypothesis": "", "outcome": "improved", "progress": ""})}
+        if question.rstrip().endswith('{"reflection": "..."}'):
+            return {"content": json.dumps({"reflection": "Nothing that was not known."})}
         return {"content": json.dumps({"steps": []})}
 
     def line(self, number: int) -> Line:
@@ -265,6 +274,8 @@ class CalibratedDeveloper:
         return Random("/".join(map(str, (self._seed, self._known.instance.id, *what))))
 
     def _work(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        if _STRATEGY in str(messages[-1].get("content")):
+            return {"content": f"Strategy {sum(str(m.get('content')).count('- Strategy') for m in messages) + 1}."}
         said = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
         told = "\n".join(str(message.get("content") or "") for message in messages[(said or [0])[-1] + 1 :])
         mark = _MARK.match(str(messages[said[-1]].get("content"))) if said else None
@@ -313,9 +324,24 @@ class CalibratedDeveloper:
     def _scored(self, text: str) -> float:
         return self._score(change_of(text, self._known.paths), self._known.verdict(text.encode()))
 
-    def _opinion(self, question: str) -> dict[str, Any]:
+    def _reviewed(self, question: str) -> dict[str, Any]:
+        """What a judge says of a change, or of several from which the search is to go on; all that it may be asked is
+        in the answer."""
+        _, *pieces = _CHANGE.split(question)
+        scores = {letter: self._scored(text) for letter, text in zip(pieces[::2], pieces[1::2], strict=True)}
         score = self._scored(question)
-        return {"value": score, "verdict": "accept" if score >= ACCEPTS else "refine", "assessment": "As scored."}
+        items = [int(number) for number in _ITEM.findall(question.rpartition(_CHECKLIST)[2])]
+        return {
+            "value": score,
+            "interest": score,
+            "score": 100 * score,
+            "verdict": "accept" if score >= ACCEPTS else "refine",
+            "assessment": "As scored.",
+            "ranking": sorted(scores, key=lambda letter: -scores[letter]),
+            "return_to": "new",
+            "items": ["Does the change solve the issue?"],
+            "answers": [{"item": item, "answer": "yes" if score >= ACCEPTS else "no", "reason": ""} for item in items],
+        }
 
     def _vote(self, question: str) -> dict[str, str]:
         _, *pieces = _ATTEMPT.split(question)

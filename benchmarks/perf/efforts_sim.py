@@ -1,6 +1,7 @@
 """Whether a tree of work pays for itself: efforts compared on real tasks, with a calibrated developer.
 
     python -m benchmarks.perf.efforts_sim SOURCE --out DIR [--seeds 20] [--right 0.967,0.75,0.5,0.3] [--fooled 0,0.5]
+    python -m benchmarks.perf.efforts_sim SOURCE --out DIR --arms recipes --right 0.5 --fooled 0
 
 Each run is one of the real program, in the namespace sandbox, with hidden tests; only the model is simulated
 (`benchmarks.perf.calibrated` says what is drawn and what was measured). The variants of the reference patches are
@@ -45,6 +46,7 @@ from agent.evaluate import own_tests
 from agent.measure import SuiteReport, suite
 from agent.measure.results import Results
 from agent.measure.suite import Rules
+from agent.recipes import everything
 from agent.solver.result import Result
 from agent.task import Task
 from benchmarks.data.sources import open_source
@@ -55,7 +57,7 @@ from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import NamespaceProvider
 
-ARMS: Mapping[str, Mapping[str, Any]] = {
+EFFORTS: Mapping[str, Mapping[str, Any]] = {
     "one line": {"effort": "low"},
     "one line, judged": {"effort": "medium"},
     "four lines, votes": {"effort": "high", "tournament.crosscheck": False},
@@ -63,6 +65,11 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "tree": {"rollouts": 4, "search.name": "reproduce"},
     "tree, judged, two rounds": {"effort": "max"},
 }
+SYSTEMS: Mapping[str, Mapping[str, Any]] = {
+    each.name: {"recipe": each.name} for each in everything() if each.kind == "search" and each.needs in ("", "model")
+}
+"""The recipes that search with one model, without a memory of other issues."""
+ARMS = {**EFFORTS, **SYSTEMS}
 """Settings by name."""
 BASELINE = "four lines, votes"
 """What the others are compared with, in pairs."""
@@ -242,7 +249,8 @@ def _fill(given: Namespace, results: Path) -> None:
     tasks = known_tasks(given)
     done = {(each.right, each.fooled, each.arm, each.pair) for each in read(results)}
     rates = [Rates(right=p, fooled=q) for p, q in product(_numbers(given.right), _numbers(given.fooled))]
-    arms = [arm for n, arm in enumerate(ARMS) if str(n) in given.arms.split(",")]
+    wanted = given.arms.split(",")
+    arms = [*SYSTEMS] if wanted == ["recipes"] else [arm for n, arm in enumerate(ARMS) if {str(n), arm} & {*wanted}]
     todo = [
         (known, arm, rate, seed)
         for seed, rate, known, arm in product(range(given.seeds), rates, tasks, arms)
@@ -273,7 +281,12 @@ def _given() -> Namespace:
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="0: print the table of what there is")
     parser.add_argument("--right", default=f"{RIGHT:.3f},0.75,0.5,0.3", metavar="P,...", help="that a fix is right")
     parser.add_argument("--fooled", default="0,0.5", metavar="P,...", help="that a wrong change looks right to a judge")
-    parser.add_argument("--arms", default=",".join(map(str, range(len(ARMS)))), metavar="N,...", help="by number")
+    parser.add_argument(
+        "--arms",
+        default=",".join(map(str, range(len(EFFORTS)))),
+        metavar="ARM,...",
+        help="efforts by number, recipes by name; or `recipes`",
+    )
     parser.add_argument("--tasks", default="", metavar="TEXT,...", help="only those whose id has one of these")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="runs at the same time")
     return parser.parse_args()
