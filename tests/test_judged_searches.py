@@ -79,7 +79,7 @@ def test_the_next_turn_is_shown_what_the_judge_said_and_nothing_is_asked_twice(t
     assert (result.status, result.best_node) == ("improved", 1)
     assert panel.asked == ["policy", "judge", "list", "score", "policy", "judge", "score"]
     assert "Zero is not below zero." not in panel.heard[0]
-    assert panel.heard[4].startswith("A reviewer gives it 0.20 of 1: Zero is not below zero.\n")
+    assert panel.heard[4].startswith("A reviewer gives it 0.20 of 1 and would improve it: Zero is not below zero.\n")
     with Run.open(tmp_path / "run") as run:
         assert run.note(0, "checklist") == ITEMS
         assert run.tree[2].parents == (1,)
@@ -111,7 +111,7 @@ def test_where_no_test_fails_a_critic_has_a_solution_gone_on_with_until_it_is_ac
         assert [node.evaluation.parts.get("accept") for node in run.tree] == [None, None, 0.0, 1.0, 1.0]
     debate = ["speech", "speech", "judge"]
     assert panel.asked == ["policy", "policy", *debate, "policy", *debate, "policy"]
-    assert panel.heard[5] == "A debate gives it 0.60 of 1: Compare as before."
+    assert panel.heard[5] == "A debate gives it 0.60 of 1 and would improve it: Compare as before."
 
 
 def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):

@@ -16,6 +16,7 @@ from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.blend import Blend
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
+from agent.evaluate.value.exhibit import shown_candidate
 from agent.evaluate.value.judge import Judge, read_verdict
 from agent.evaluate.value.registry import VALUES
 from agent.evaluate.value.tests import PassingTests
@@ -75,7 +76,14 @@ def by_tests(of: EvaluationInput) -> Evaluation:
 def test_a_judge_gives_a_number_and_words_that_the_next_attempt_is_shown():
     found = Judge(says(opinion(0.8, words="The empty list is forgotten."))).evaluate(case())
     assert found.parts["judge"] == 0.8
-    assert found.notes == f"{by_tests(case()).notes}\nA reviewer gives it 0.80 of 1: The empty list is forgotten."
+    said = "A reviewer gives it 0.80 of 1 and would improve it: The empty list is forgotten."
+    assert found.notes == f"{by_tests(case()).notes}\n{said}"
+
+
+def test_a_judge_is_told_whether_the_same_tests_fail_as_before():
+    before = report(c=F)
+    shown = [shown_candidate(before, after, b"+ 1", "") for after in (before, report(c=P), report(b=F, c=P))]
+    assert ["fail: the same ones." in text for text in shown] == [True, False, False]
 
 
 def test_a_judge_is_asked_once_about_states_that_raise_the_same_question():
@@ -250,7 +258,7 @@ def test_a_debate_has_the_verdicts_value_and_the_verdict_has_heard_both_sides():
     model = says("It handles zero.", "It breaks one.", opinion(0.35, words="One breaks."))
     found = Debate(model).evaluate(case())
     assert found.parts["debate"] == 0.35
-    assert found.notes.endswith("A debate gives it 0.35 of 1: One breaks.")
+    assert found.notes.endswith("A debate gives it 0.35 of 1 and would improve it: One breaks.")
     speech_for, speech_against, verdict = (heard[-1]["content"] for heard in model.heard)
     assert "Yours is the side for it" in speech_for
     assert "Yours is the side against it" in speech_against

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.actions import Submit
+from agent.actions import Observation, Submit
 from agent.engine.review import Review
 from agent.evaluate.references import tracked
 from agent.measure import Outcome, SuiteReport
@@ -109,3 +109,21 @@ def test_a_state_is_searched_once_in_an_answer_that_tests_and_submits(provider: 
     assert "shop/cart.py:7: total" in review.tested(state, ()).text
     assert "shop/cart.py:7: total" in review.submitted(state, Submit()).text
     assert counted.compared == 1
+
+
+def test_run_tests_shows_those_hunks_of_the_change_that_the_model_has_not_seen(
+    provider: Provider, tmp_path: Path
+) -> None:
+    base = provider.create(Workspace(commit(tmp_path / "repo", BEFORE)))
+    with provider.at(base) as box:
+        box.write("shop/prices.py", PRICES.replace("TAX = 2", "TAX = 3").replace("total([])", "total([0])").encode())
+        box.write("shop/own.py", b"def count(total):\n    return total + 2\n")
+        state = box.snapshot()
+    suite = Suite(SuiteReport({"t.py::a": Outcome.PASSED}))
+    given: Any = (suite.task, provider, base, suite.report, suite, lambda usage: None, ())
+    seen = [Observation("The file now begins with\nTAX = 3"), Observation("+    return total + 2")]
+    shown = Review(*given).tested(state, (), seen).text
+    assert "+        return total([0])" in shown
+    assert not any(line in shown for line in ("+TAX = 3", "shop/own.py"))
+    everything = [*seen, Observation("        return total([0])")]
+    assert "What you have not seen" not in Review(*given).tested(state, (), everything).text

@@ -82,6 +82,12 @@ class TestAnOwnTest:
         assert "t failed on the unchanged code and then did not" in finding.problem
         assert found(lambda: fails, lambda: passes, lambda: fails) == Finding(("t",))
 
+    def test_counts_the_other_new_tests_that_pass_with_the_change(self):
+        fails, passes = report({"t": "AssertionError"}, passes=["guard"]), report(passes=["t", "guard", "old"])
+        finding = Reader("", report(passes=["old"])).found(lambda: fails, lambda: passes, lambda: fails)
+        assert finding == Finding(("t",), others=1)
+        assert finding.told.endswith("passes with your change: t\n1 other new test passes.")
+
     def test_that_fails_with_the_change_too_is_shown_its_failure(self, own, state):
         found = own.look(state(test_issue=GOOD, means=SOURCE.replace(BUG, SAME)))
         assert found.shown == ()
@@ -284,7 +290,7 @@ def test_a_judge_and_the_author_are_told_what_the_tests_show_that_a_change_adds(
         )
         solve(task(repo), parts, run)
     asked = str(judge.heard[0])
-    assert "The change adds tests of its own. Its author was told of them:" in asked
+    assert "The change adds tests. This is what running them showed, as its author was told:" in asked
     assert told in asked
     read = next(m["content"] for m in policy.heard[1] if m["role"] == "tool" and told in m["content"])
     assert left in read.splitlines()[-1]

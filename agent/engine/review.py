@@ -58,8 +58,8 @@ class Review:
     """By the digests of states: `run_tests` and `submit` in one answer look at the same one."""
 
     def tested(self, state: Snapshot, tests: tuple[str, ...], answered: Sequence[Observation] = ()) -> Observation:
-        """What these tests say, and all where the suite is quick or none is named; with the diff, where the model has
-        not seen all of it. `answered`: what the calls before it in the same answer did.
+        """What these tests say, and all where the suite is quick or none is named; with what the model has not seen of
+        the diff. `answered`: what the calls before it in the same answer did.
 
         Raises:
             agent.errors.MeasureError: they cannot be run.
@@ -82,8 +82,8 @@ class Review:
         parts += self._facts(state, report, finding, whole=not tests)
         ok = ok and report.valid and not regressions(self.baseline, report) and not self._open_goals(report)
         diff = self._diff(state)
-        if diff and not self._seen(diff, _texts(answered)):
-            parts.append(f"Your change so far:\n\n{_shown(diff)}\n")
+        if unseen := self._unseen(diff, _texts(answered)):
+            parts.append(f"What you have not seen of your change so far:\n\n{_shown(unseen)}\n")
         parts += self._progress(self._tracked(state))
         parts.append(self._what_is_left(report, finding, changed=bool(diff)))
         return Observation("\n".join(parts), ok=ok)
@@ -104,13 +104,13 @@ class Review:
         found = self._tracked(state)
         progress = self._progress(found)
         left = found is not None and found.sites and not any(self._told(each) or each in above for each in progress)
-        if self._seen(diff, above) and not undeclared and report.valid and not left:
+        if not self._unseen(diff, above) and not undeclared and report.valid and not left:
             return Observation("Submitted.")
         facts = "\n".join((*self._facts(state, report, self._finding(state, report), whole=True), *progress))
         text = render(
             "chat_review",
             changed=True,
-            diff="" if self._seen(diff, above) else _shown(diff),
+            diff=_shown(diff) if self._unseen(diff, above) else "",
             facts="" if facts in above else facts,
             undeclared=undeclared[:NAMED],
         )
@@ -157,7 +157,7 @@ class Review:
             parts += _failures(report, still)
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
-            parts.append(f"All tests above are as they were before your change to {names}, which stays in your change.")
+            parts.append(f"In this run, {names} was as before your change; your version stays in the patch.")
         if finding is None:
             return parts
         return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]
@@ -197,13 +197,17 @@ class Review:
             return ""
         return printable(self.provider.diff(self.base, state)).strip()
 
-    def _seen(self, diff: str, more: str = "") -> bool:
-        """Whether the model was shown all lines of a diff that are new, in a diff or in what an edit led to, and where
-        lines are only removed, those; of files that it made it knows them. `more`: or will be shown, in this text."""
-        changed = [file for file in re.split(r"(?m)^diff --git ", diff)[1:] if "\n--- /dev/null" not in file]
-        hunks = [hunk for file in changed for hunk in re.split(r"(?m)^@@.*\n", file)[1:]]
-        lines = {line for hunk in hunks for line in _telling(hunk.split("\n"))}
-        return all(line in more or self._told(line) for line in lines)
+    def _unseen(self, diff: str, more: str = "") -> str:
+        """What the model was not shown of a diff: hunks with new lines that were in no diff and in nothing that an edit
+        led to, and where lines are only removed, those. It knows the files that it made. `more`: or will be shown, in
+        this text."""
+        unseen = list[str]()
+        for file in re.split(r"(?m)^(?=diff --git )", diff)[1:]:
+            head, *hunks = re.split(r"(?m)^(?=@@)", file)
+            if "\n--- /dev/null" not in head:
+                new = [hunk for hunk in hunks if not all(line in more or self._told(line) for line in _telling(hunk))]
+                unseen += [head, *new] if new else []
+        return "".join(unseen)
 
     def _told(self, text: str) -> bool:
         return any(text in seen.text for _, seen in self._answers())
@@ -225,10 +229,10 @@ def _texts(answered: Sequence[Observation]) -> str:
     return "\n".join(seen.text for seen in answered)
 
 
-def _telling(hunk: Sequence[str]) -> list[str]:
+def _telling(hunk: str) -> list[str]:
     """The lines by which a hunk is known: those that are new, else those that are gone, as a diff shows them."""
-    new = [line[1:].strip() for line in hunk if line.startswith("+")]
-    return new or [line for line in hunk if line.startswith("-")]
+    lines = hunk.split("\n")[1:]
+    return [line[1:].strip() for line in lines if line.startswith("+")] or [x for x in lines if x.startswith("-")]
 
 
 def _shown(diff: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.actions.excerpt import excerpt
-from agent.counting import first_of
+from agent.counting import counted, first_of
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import error_of, places_of
@@ -50,6 +50,8 @@ class Finding:
     """The tests that fail with the change as they do without."""
     problem: str = ""
     """Why there are none, for the author of the tests; of tests `alone`, how they fail."""
+    others: int = 0
+    """How many other tests that the state added pass, where some are `shown`."""
     runs: int = 0
     """Test runs that this took."""
 
@@ -57,7 +59,9 @@ class Finding:
     def told(self) -> str:
         """The finding in words, for the author of the tests."""
         if self.shown:
-            return f"Your own test reproduces the issue, and passes with your change: {first_of(self.shown, NOTED)}"
+            passes = f"Your own test reproduces the issue, and passes with your change: {first_of(self.shown, NOTED)}"
+            others = counted(self.others, "other new test passes", "other new tests pass")
+            return f"{passes}\n{others}." if self.others else passes
         return f"{self.headline}\n{self.problem}" if self.alone else self.problem
 
     @property
@@ -98,7 +102,10 @@ class Reader:
         if unsteady := [test for test in failing if test not in second]:
             problem = f"{unsteady[0]} failed on the unchanged code and then did not: make it fail each time"
             return Finding(problem=problem)
-        return Finding(alone=tuple(still), problem=why) if still else Finding(tuple(failing))
+        if still:
+            return Finding(alone=tuple(still), problem=why)
+        known = {*failing, *self.baseline.outcomes}
+        return Finding(tuple(failing), others=sum(test not in known for test in changed.passes))
 
     def begun(self, report: SuiteReport, test: str) -> bool:
         """Whether a failure comes from the tested code, not from an import or a name in the test itself, unless the

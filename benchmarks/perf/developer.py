@@ -107,7 +107,7 @@ def _had(known: Sequence[Part], text: str) -> list[int]:
 
 
 def _summary(known: Sequence[Part], question: str) -> dict[str, Any]:
-    solved = "Nothing that failed before and has to pass was seen to fail" in question
+    solved = "No test that passed before fails with the change." in question
     insights = [SAYS_IT.format(number) for number in _had(known, question)]
     outcome = "solved" if solved else "improved" if insights else "unchanged"
     return {"hypothesis": "", "outcome": outcome, "progress": "", "insights": insights}

@@ -50,7 +50,8 @@ def shown_candidate(
         name: text and fenced("tests", terminal_text(text), int(NOTES_BYTES * length)) for name, text in texts.items()
     }
     change = fenced("change", printable(patch), int(PATCH_BYTES * length))
-    return render("judge_candidate", patch=change, before=_counts(before), after=_counts(after), **tests)
+    same = ": the same ones" if before.failures and {*before.failures} == {*after.failures} else ""
+    return render("judge_candidate", patch=change, before=_counts(before), after=_counts(after) + same, **tests)
 
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:

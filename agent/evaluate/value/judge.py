@@ -17,6 +17,9 @@ from agent.prompts import render
 from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
 
+_SAID = {"accept": "and accepts it", "refine": "and would improve it", "abort": "and would begin again elsewhere"}
+"""A verdict for whoever works on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judge:
@@ -78,7 +81,7 @@ def read_verdict(text: str, who: str) -> Opinion:
     if not isinstance(words, str) or not words.strip():
         raise Unreadable("`assessment` is missing: say in words what speaks for and against the change")
     interest = _share(answer, "interest") if "interest" in answer else None
-    return Opinion(worth, f"{who} gives it {worth:.2f} of 1: {assessment(words)}", verdict, interest)
+    return Opinion(worth, f"{who} gives it {worth:.2f} of 1 {_SAID[verdict]}: {assessment(words)}", verdict, interest)
 
 
 def _share(answer: Mapping[str, Any], key: str) -> float:
