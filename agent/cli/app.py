@@ -128,9 +128,7 @@ def resume_run(
     run: RunDir = LAST,
     unfinished: Annotated[
         bool,
-        typer.Option(
-            "--unfinished", help="Also finish the rollouts that were left when as many as were needed had finished."
-        ),
+        typer.Option("--unfinished", help="Also finish the rollouts that were started but not needed."),
     ] = False,
     max_nodes: options.MaxNodes = None,
     max_usd: options.MaxUsd = None,
@@ -203,11 +201,11 @@ def clean(
         bool,
         typer.Option(
             "--all",
-            help="Also what other users and state directories left, and what all users of a Docker engine share.",
+            help="Also remove what other users and state directories left, and what users of a Docker engine share.",
         ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before states of runs that can be resumed go.")
+        bool, typer.Option("--yes", help="Do not ask before removing states of runs that can be resumed.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")

@@ -49,8 +49,8 @@ def diagnose(
     """Find the step at which a failed rollout went wrong. It also says what depends on it, and how to continue from
     just before it.
 
-    > marks the step, | what depends on it. With OTHER: the first difference of two rollouts in what was planned, done,
-    seen, and reached."""
+    > marks the step, | what depends on it. With OTHER, it prints the first difference of two rollouts in what was
+    planned, done, seen, and reached."""
     if other is not None:
         _compare(source, other, node, as_json)
         return

@@ -63,7 +63,9 @@ def export(
     ] = None,
     report: Annotated[
         bool,
-        typer.Option("--report", help="Write nothing; say how many rows of each format there are, and why no more."),
+        typer.Option(
+            "--report", help="Write nothing; say how many rows of each format there are, and why there are no more."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --report: one JSON object.")] = False,
 ) -> None:

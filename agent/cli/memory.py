@@ -76,7 +76,7 @@ def add(
 def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="An issue, an error, or a few words.")],
     memory: MemoryFile,
-    count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="The most items of each kind.")] = 3,
+    count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Maximum number of items of each kind.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Print the items that fit a text best, by its words and by the errors in it."""

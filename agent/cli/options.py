@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 Interface = Annotated[
     list[str] | None,
-    typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Which interface of the model to use."),
+    typer.Option(
+        "-c",
+        "--config",
+        metavar="FILE|KEY=VALUE",
+        help="Settings of the model, such as model.base_url; later ones win.",
+    ),
 ]
 Test = Annotated[
     str | None,
@@ -41,7 +46,7 @@ Models = Annotated[
         "--model",
         "--policy",
         metavar="MODEL",
-        help="What proposes the edits: a model, or mutate, which needs none; several share one tree.",
+        help="What proposes the edits: a model, or mutate, which needs no model; repeatable: several share one tree.",
     ),
 ]
 GoalTests = Annotated[
@@ -105,14 +110,20 @@ Instructions = Annotated[
     Path | None,
     typer.Option("--instructions", metavar="FILE", help="Your own instructions, for the model's system prompt."),
 ]
-MaxNodes = Annotated[int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states.")]
+MaxNodes = Annotated[
+    int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="Maximum number of states.")
+]
 MaxUsd = Annotated[
     float | None,
-    typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars to spend on models."),
+    typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="Maximum number of dollars to spend on models."),
 ]
-MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="The most tokens, prompt and completion together.")]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="The most seconds.")]
-Workers = Annotated[int | None, typer.Option("-w", "--workers", metavar="N", help="Expansions at the same time.")]
+MaxTokens = Annotated[
+    int | None, typer.Option(metavar="N", help="Maximum number of tokens, prompt and completion together.")
+]
+MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Time limit in seconds.")]
+Workers = Annotated[
+    int | None, typer.Option("-w", "--workers", metavar="N", help="Number of expansions at the same time.")
+]
 Rollouts = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Finish N independent attempts and choose the best patch.")
 ]

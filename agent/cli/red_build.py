@@ -66,7 +66,8 @@ def check_patch(
     allow: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="RULE", help="ci, git, lock, tools, symlink, mode, submodule, big, name or hidden; repeatable."
+            metavar="RULE",
+            help="A change to allow: ci, git, lock, tools, symlink, mode, submodule, big, name or hidden; repeatable.",
         ),
     ] = None,
     max_bytes: Annotated[
@@ -74,8 +75,8 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code. That is: pipelines, git's own files, lock files, symlinks out
-    of the repository, file modes. Exit code 1 if it is refused."""
+    """Refuse a patch that changes more than source code. It refuses changes of pipelines, git's own files, lock files
+    and file modes, symlinks out of the repository, and more (see --allow). Exit code 1 if the patch is refused."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

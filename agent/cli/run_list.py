@@ -120,7 +120,7 @@ def runs(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """List your runs, the newest first. Each has its name, repository, issue, status and age."""
+    """List your runs, newest first. Each has its name, repository, issue, status and age."""
     from agent.run.paths import known_runs, runs_dir
 
     known = known_runs()

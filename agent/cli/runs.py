@@ -69,17 +69,17 @@ def fork(
     node: Node,
     hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
 ) -> None:
-    """Try a state next, whatever the search would select. The run may be stopped or running."""
+    """Expand a state next, whatever the search would select. The run may be stopped or running."""
     _steer(run, "fork", node, hint)
 
 
 def prune(run: RunDir, node: Node) -> None:
-    """Never try a state again, nor any below it."""
+    """Never expand a state again, nor any state below it."""
     _steer(run, "prune", node)
 
 
 def pin(run: RunDir, node: Node, off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False) -> None:
-    """Try only a state and those below it. This holds as long as any of them can be expanded."""
+    """Expand only a state and the states below it. The pin holds as long as any of them can be expanded."""
     _steer(run, "unpin" if off else "pin", node)
 
 

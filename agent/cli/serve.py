@@ -27,13 +27,15 @@ def serve(
     ] = None,
     lora_rank: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The highest rank of an adapter. Alone: adapters can be loaded later."),
+        typer.Option(metavar="N", help="The highest rank of an adapter. Without --lora, adapters can be loaded later."),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the server listens; it asks for no key.")
     ] = "127.0.0.1",
-    max_model_len: Annotated[int | None, typer.Option(metavar="N", help="Tokens of a prompt and its answer.")] = None,
+    max_model_len: Annotated[
+        int | None, typer.Option(metavar="N", help="Maximum number of tokens of a prompt and its answer.")
+    ] = None,
     tool_parser: Annotated[str, typer.Option(metavar="NAME", help="vLLM's parser of tool calls.")] = "hermes",
     seed: Annotated[int, typer.Option(metavar="N")] = 0,
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, for tiny models.")] = False,
@@ -46,8 +48,8 @@ def serve(
     ] = None,
     printed: Annotated[bool, typer.Option("--print", help="Print the command and do not run it.")] = False,
 ) -> None:
-    """Serve a model with vLLM, set up for tree search. It has a prefix cache, tools and log-probabilities; Ctrl-C ends
-    it."""
+    """Serve a model with vLLM, set up for tree search. The server has a prefix cache, tools and log-probabilities;
+    Ctrl-C ends it."""
     from agent.learning import serving
 
     adapters, asked_for = _adapters(lora or (), lora_rank), ""

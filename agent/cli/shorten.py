@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 def shorten(
     runs: Runs = None,
-    tries: Annotated[int, typer.Option(metavar="N", min=1, help="The most shortened versions of a path to try.")] = 20,
+    tries: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of shortened versions of a path to try.")
+    ] = 20,
     paths: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The most solved paths of a run, the shortest first.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of solved paths of a run, the shortest first.")
     ] = 1,
 ) -> None:
     """Find the turns of a solved run that were not needed. The others are repeated and the tests run.

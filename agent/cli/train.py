@@ -27,14 +27,19 @@ _HELP: dict[Method, str] = {
     "kto": "Tell right answers from wrong ones (formats kto, edit-kto).",
     "reward": "Learn a reward from preferences (formats preference, edit-preference).",
     "grpo": "Follow the policy gradient of recorded trees (format grpo-tree).",
-    "prm": "Learn how likely a state leads to a right solution, for --value prm (format verifier).",
+    "prm": "Learn how likely a state is to lead to a right solution, for --value prm (format verifier).",
 }
 
 
 @app.command(epilog=example("ramify train counts runs --out counts.json"))
 def counts(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Directories of runs, or of batches.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="For --model edit -c policy.counts=FILE.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="FILE", help="Where the counts go, for --model edit -c policy.counts=FILE."
+        ),
+    ],
 ) -> None:
     """Count in trees which kinds of edits were right: the simplest policy to learn, and the baseline to beat."""
     from contextlib import ExitStack
@@ -75,14 +80,16 @@ def _command(method: Method) -> Callable[..., None]:
         ] = None,
         full: Annotated[bool, typer.Option("--full", help="Train all weights, as --lora 0.")] = False,
         epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
-        max_steps: Annotated[int, typer.Option(metavar="N", help="Steps after which to end; -1: by epochs.")] = -1,
+        max_steps: Annotated[
+            int, typer.Option(metavar="N", help="Stop after this many steps; -1: train for all epochs.")
+        ] = -1,
         batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a step on each device.")] = 8,
         accumulate: Annotated[
             int, typer.Option(metavar="N", min=1, help="Batches in a step, whose gradients are added up.")
         ] = 1,
         rate: Annotated[float, typer.Option(metavar="X", help="The learning rate.")] = 1e-4,
         warmup_steps: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
-        max_length: Annotated[int, typer.Option(metavar="N", min=1, help="The most tokens of a row.")] = 2048,
+        max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of tokens of a row.")] = 2048,
         beta: Annotated[float, typer.Option(metavar="X", help="Beta of DPO and KTO.")] = 0.1,
         prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also learn the prompts.")] = False,
         group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Group rows by length.")] = False,

@@ -30,7 +30,7 @@ def compare(
     limit: Annotated[
         float | None,
         typer.Option(
-            metavar="N", help="The most that an instance may cost. Default: the highest cost in the cheaper batch."
+            metavar="N", help="The maximum cost of an instance. Default: the highest cost in the cheaper batch."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
@@ -54,7 +54,9 @@ def compare(
 
 
 def curve(
-    batches: Annotated[list[Path], typer.Argument(metavar="DIR", help="Graded batches; several of one solver too.")],
+    batches: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Graded batches; there may be several of one solver.")
+    ],
     out: Annotated[
         list[Path],
         typer.Option(

@@ -25,13 +25,14 @@ def report(
         typer.Option(metavar="leaderboard", help="Make the folder for a submission to SWE-bench's leaderboard."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="YYYYMMDD_NAME", help="Where that goes; a new folder.")
+        Path | None,
+        typer.Option("-o", "--out", metavar="YYYYMMDD_NAME", help="Where the submission goes; a new folder."),
     ] = None,
     site: Annotated[str, typer.Option(metavar="URL", help="Submission: home page of the system.")] = "",
     paper: Annotated[str, typer.Option(metavar="URL", help="Submission: URL of the report.")] = "",
     authors: Annotated[str, typer.Option(metavar="NAMES", help="Submission: the authors.")] = "",
 ) -> None:
-    """Print the results of a batch. There is a line for every instance, and the totals; or make a submission to a
+    """Print the results of a batch. It prints a line for every instance and the totals, or makes a submission to a
     leaderboard."""
     from rich.console import Console
 

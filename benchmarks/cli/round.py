@@ -34,13 +34,13 @@ def turn(
         str,
         typer.Option(
             metavar="counts|model|sft|dpo|kto|grpo",
-            help="What is learned from the trees: counts (the default) or a model for `edit`; for a chat model, how.",
+            help="What to learn: counts (the default) or model for `edit`, else sft (the default), dpo, kto or grpo.",
         ),
     ] = "",
     rollouts: Annotated[
         int, typer.Option(metavar="N", min=2, help="With --policy: the rollouts on each task that is learned from.")
     ] = 4,
-    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="The most states in a search.")] = 60,
+    max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of states in a search.")] = 60,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="How many edits of a state are ranked.")] = 200,
     workers: Annotated[int, typer.Option("-w", "--workers", metavar="N", min=1, help="Searches at the same time.")] = 1,
     part: Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of each source.")] = "",
@@ -51,7 +51,7 @@ def turn(
     max_steps: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="The most steps of a training. Default: 2000; for a chat model one epoch."
+            metavar="N", min=1, help="Maximum number of training steps. Default: 2000; for a chat model one epoch."
         ),
     ] = None,
     max_length: Annotated[

@@ -87,14 +87,15 @@ def run(
     config: options.Config = None,
     model_price: options.ModelPrice = None,
     max_nodes: Annotated[
-        int | None, typer.Option("--max-states", "--max-nodes", metavar="N", help="The most states, per instance.")
+        int | None,
+        typer.Option("--max-states", "--max-nodes", metavar="N", help="Maximum number of states per instance."),
     ] = None,
     max_usd: Annotated[
         float | None,
-        typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars, per instance."),
+        typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="Maximum number of dollars per instance."),
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", help="Maximum number of tokens per instance.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(metavar="N", help="Time limit per instance, in seconds.")] = None,
     min_free: Annotated[
         float, typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space.")
     ] = 2.0,
@@ -102,19 +103,19 @@ def run(
         bool, typer.Option("--prune-images", help="Remove each image that was pulled for the batch after its last use.")
     ] = False,
     total_usd: Annotated[
-        float | None, typer.Option(metavar="N", min=0, help="The most dollars, for all instances.")
+        float | None, typer.Option(metavar="N", min=0, help="Maximum number of dollars for all instances.")
     ] = None,
     total_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The most tokens, for all instances.")
+        int | None, typer.Option(metavar="N", min=0, help="Maximum number of tokens for all instances.")
     ] = None,
     total_calls: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The most model calls, for all instances.")
+        int | None, typer.Option(metavar="N", min=0, help="Maximum number of model calls for all instances.")
     ] = None,
     total_measurements: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The most test runs, for all instances.")
+        int | None, typer.Option(metavar="N", min=0, help="Maximum number of test runs for all instances.")
     ] = None,
     total_seconds: Annotated[
-        float | None, typer.Option(metavar="N", min=0, help="The most seconds from now on, for all instances.")
+        float | None, typer.Option(metavar="N", min=0, help="Time limit for all instances, in seconds from now on.")
     ] = None,
 ) -> None:
     """Solve the instances of SOURCE. Finished instances are skipped; infrastructure failures are retried."""

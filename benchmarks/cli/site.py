@@ -30,8 +30,8 @@ def serve_report(
         typer.Option("-o", "--out", metavar="DIR", help="Write the pages as files there instead, for CI to keep."),
     ] = None,
 ) -> None:
-    """Show a batch or a folder of runs in a browser. There is a table, the curves, and the tree of each run; a running
-    batch is followed. The server is reachable from this machine only, and is read-only."""
+    """Show a batch or a folder of runs in a browser. It shows a table, curves, and the tree of each run, and follows a
+    running batch. The server is reachable from this machine only, and is read-only."""
     from benchmarks.reports.site import Site
 
     site = Site(folder, refresh_s=REFRESH_S if out is None else None)

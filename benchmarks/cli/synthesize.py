@@ -28,7 +28,7 @@ def synthesize(
             help="A package that the tests need, pytest included; repeatable. Default: the packages of python3.",
         ),
     ] = None,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="The most bugs of each repository.")] = 50,
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of bugs of each repository.")] = 50,
     a_function: Annotated[int, typer.Option(metavar="N", min=1, help="How many mutants of a function to try.")] = 4,
     hold_out: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A repository to keep out of training; repeatable.")
@@ -47,7 +47,8 @@ def synthesize(
     image: Image = None,
     config: Config = None,
 ) -> None:
-    """Make bugs that the repositories' own tests detect. Searches can be run on them, and learn from them."""
+    """Make bugs that the repositories' own tests detect. Searches can be run on these bugs, and policies
+    can learn from them."""
     from agent.config import given
     from benchmarks.data.synthetic import writing
     from benchmarks.data.synthetic.making import Recipe
