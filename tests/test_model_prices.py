@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,6 +20,9 @@ from agent.models.scripted import ScriptedModel
 from agent.run.events import Added
 from agent.run.run import Run
 from tests.clients import KEY
+from tests.commands import ramify
+from tests.instances import make_benchmark
+from tests.scripted_server import ScriptedServer, says
 from tests.trees import node
 
 SERVER = "http://127.0.0.1:1/v1"
@@ -91,3 +95,30 @@ def test_a_provider_keeps_a_conversation_for_an_hour_where_the_tests_of_a_state_
         )
         by_scopes = adapter == "pytest" and setting == "auto"  # a run of a scope takes 60 s at most
         assert (before, told[0]()) == ("5m" if setting == "auto" else setting, "5m" if by_scopes else kept)
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        (("solve", "--issue", "x", "--test", "true"), ("--max-usd", "2")),
+        (("solve", "--issue", "x", "--test", "true"), ("-c", "budget.max_usd=2")),
+        (("fix", "test_calc.py"), ("--max-usd", "2")),
+        (("bench", "run", "set"), ("--max-usd", "2")),
+        (("bench", "run", "set"), ("--total-usd", "2")),
+    ],
+    ids=" ".join,
+)
+def test_a_given_limit_of_dollars_that_cannot_be_kept_is_refused_before_anything_is_asked(
+    tmp_path: Path, command: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    folder = make_benchmark(tmp_path / "set")
+    env = {**os.environ, "OPENAI_API_KEY": KEY}
+    with ScriptedServer(lambda body: says("x")) as server:
+        options = ("--model", "openai/tiny", "-c", f"model.base_url={server.url}", "--out", tmp_path / "out")
+        done = ramify(
+            [*command, *options, *given], cwd=tmp_path if command[0] == "bench" else folder / "upstream", env=env
+        )
+    assert (done.returncode, len(server.requests)) == (3, 0), done.stderr
+    option = "--total-usd" if "--total-usd" in given else "--max-usd"
+    assert f"{option} 2 cannot be kept: the price of openai/tiny is unknown; give it with --model-price" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -76,7 +76,8 @@ def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Se
     """What the remaining instances may cost, at worst and going by the instances that have ended: a line for each kind
     of expense."""
     ended = [attempt for attempt in attempts if attempt.settled]
-    lines = [f"  dollars      the price of a model is unknown: {REMEDY}"] if unpriced(settings) else []
+    names = ", ".join(unpriced(settings))
+    lines = [f"  dollars      the price of {names} is unknown: {REMEDY}"] if names else []
     for kind in _kinds(settings, limits(settings), total, ended):
         phrases = "; ".join(kind.phrases(len(todo)))
         lines.append(f"  {kind.unit:<13}{phrases}")
@@ -87,7 +88,7 @@ def _kinds(settings: Settings, limits: Mapping[str, Any], total: Budget, ended: 
     """All kinds of expense; those of models only if the settings use one."""
     spent = total.spent
     if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
-        yield from _of_models(limits, total, ended, unknown=unpriced(settings))
+        yield from _of_models(limits, total, ended, unknown=bool(unpriced(settings)))
     measured = tuple(float(a.usage.measurements) for a in ended)
     yield _Kind("test runs", 0, limits["max_measurements"], total.max_measurements, spent.measurements, measured)
     seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)

@@ -119,6 +119,7 @@ def run(
 ) -> None:
     """Solve the instances of SOURCE. Finished instances are skipped; infrastructure failures are retried."""
     from agent.budget import Budget
+    from agent.build.composition import check, require_prices
     from agent.errors import UsageError
     from benchmarks.batch import executors
     from benchmarks.data.instances import select
@@ -137,6 +138,9 @@ def run(
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
         raise UsageError("--prune-images is for --executor local: the images of a cluster are on its machines")
+    if executor == "local":  # the workers of a cluster may have keys of their own
+        check(settings)
+    require_prices(settings, total_usd)
     instances, suite = _read(opened)
     for instance in instances:
         if instance.fault:
