@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from agent.errors import UsageError
 from benchmarks.cli.app import app
 from sandboxes import StoreFull
+from tests import rows
 from tests.instances import make_benchmark
 
 pytestmark = pytest.mark.namespace
@@ -116,3 +117,36 @@ def test_rollouts_and_rounds_are_asked_for_as_in_solve(folder: Path, tmp_path: P
     assert (started["settings"]["rollouts"], started["settings"]["rounds"]) == (2, 1)
     refused = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--rollouts", 0, *OPTIONS)
     assert refused.exit_code == 2
+
+
+def test_an_instance_without_its_bundle_is_broken_and_left_out_until_it_is_there(folder: Path, tmp_path: Path) -> None:
+    out, bundle = tmp_path / "out", folder / "calc.bundle"
+    kept = bundle.rename(tmp_path / "kept.bundle")
+    first = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert first.exit_code == 1
+    assert f"broken, left out until the set is corrected: the repository {bundle} does not exist: put" in first.stderr
+    assert "1 instance is broken (calc-1): put right what is missing, and" in first.stderr
+    assert "still to do" not in first.stderr
+    again = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert again.exit_code == 1
+    assert f"calc-1 is still broken: the repository {bundle} does not exist" in again.stderr
+    assert "0 of 1 instance to do" in again.stderr
+    kept.rename(bundle)
+    corrected = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert corrected.exit_code == 0, corrected.stderr
+
+
+@pytest.mark.parametrize("row", [rows.CLASSIC, None], ids=["a public format", "our own"])
+def test_a_batch_with_a_line_that_cannot_be_used_is_not_begun(
+    folder: Path, tmp_path: Path, row: dict[str, object] | None
+) -> None:
+    file = folder / "instances.jsonl"
+    good = json.loads(file.read_text()) if row is None else row
+    lines = [good, {**good, "instance_id": "second", "FAIL_TO_PASS": "typo"}, {"instance_id": "third"}]
+    file.write_text("\n\n".join(map(json.dumps, lines)))
+    said = r"instances\.jsonl:3 \(second\): 'typo' is not a list of test ids \(1 other row too; .*or choose the others with"
+    with pytest.raises(UsageError, match=said):
+        ramify_bench("run", file, "--out", tmp_path / "out", *OPTIONS)
+    with pytest.raises(UsageError, match=r":5 \(third\): .*; correct it"):
+        ramify_bench("run", file, "--out", tmp_path / "out", "--ids", "third", *OPTIONS)
+    assert not (tmp_path / "out").exists()

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 
-State = Literal["done", "limit", "infra", "config"]
+State = Literal["done", "limit", "infra", "broken", "config"]
 """How an attempt ended: the solver finished; a limit stopped it; something outside failed (the next session tries it
-again); or the settings are wrong (no other instance was tried)."""
+again); the set is wrong (it is tried again once its checkout can be made); or the settings are wrong (no other instance
+was tried)."""
 
 _PATIENCE = 99
 """After the predictions were written, they are not written again for this many times as long as that took."""
@@ -178,6 +179,10 @@ class Batch:
     def left(self, instances: Iterable[Instance]) -> list[Instance]:
         """The instances that have not ended yet, or failed for outside reasons."""
         return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].settled]
+
+    def broken(self, instance: Instance) -> bool:
+        """Whether the last attempt at the instance found the set to be wrong about it."""
+        return instance.id in self.attempts and self.attempts[instance.id].state == "broken"
 
     def run_dir(self, instance: Instance) -> Path:
         """The folder of the instance's run, which need not exist yet."""

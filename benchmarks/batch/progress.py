@@ -26,7 +26,13 @@ from benchmarks.data.instances import Instance, Mode
 
 _BAR = 40
 """The width of the bar, in columns."""
-_WITHOUT = {"done": "no patch", "limit": "no patch", "infra": "failed, to be repeated", "config": "cannot be begun"}
+_WITHOUT = {
+    "done": "no patch",
+    "limit": "no patch",
+    "infra": "failed, to be repeated",
+    "broken": "broken, left out until the set is corrected",
+    "config": "cannot be begun",
+}
 """The states of an attempt that ended without a result."""
 
 
