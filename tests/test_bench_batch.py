@@ -272,7 +272,7 @@ def test_a_folder_never_mixes_settings_or_seeds(tmp_path: Path) -> None:
     first = replace(IDENTITY, settings="aa", seed=1)
     Batch(tmp_path, first).close()
     for other, said in (
-        (replace(first, settings="bb"), "settings 'aa' and not 'bb'"),
+        (replace(first, settings="bb"), "other settings: it only recorded their digest, aa and not bb"),
         (replace(first, seed=2), "seed 1"),
     ):
         with pytest.raises(UsageError, match=said):
@@ -280,8 +280,19 @@ def test_a_folder_never_mixes_settings_or_seeds(tmp_path: Path) -> None:
     Batch(tmp_path, first).close()
 
 
+def test_settings_that_differ_from_those_of_a_folder_are_named_with_both_values(tmp_path: Path) -> None:
+    def identity(*given: str) -> Identity:
+        return Identity.of("set", "hidden", "m", "suite", load([], given))
+
+    Batch(tmp_path, identity()).close()
+    said = r"holds other settings: search\.name 'auto' and not 'mcts', budget\.max_seconds 3600\.0 and not 300\.0;"
+    with pytest.raises(UsageError, match=said):
+        Batch(tmp_path, identity("budget.max_seconds=300.0", "search=mcts"))
+    Batch(tmp_path, identity("model.base_url=http://127.0.0.1:1/v1")).close()
+
+
 def test_a_folder_of_a_version_that_kept_less_is_gone_on_with(tmp_path: Path) -> None:
-    old = {key: value for key, value in asdict(IDENTITY).items() if key not in ("settings", "seed", "suite")}
+    old = {key: value for key, value in asdict(IDENTITY).items() if key not in ("settings", "seed", "suite", "chosen")}
     (tmp_path / "batch.json").write_text(json.dumps(old))
     Batch(tmp_path, replace(IDENTITY, settings="aa", seed=1, suite="bb")).close()
     assert read_identity(tmp_path) == IDENTITY

@@ -318,11 +318,10 @@ def _read(source: Source) -> tuple[list[Instance], str]:
 
 
 def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identity:
-    from benchmarks.batch.batch import Identity, settings_digest
+    from benchmarks.batch.batch import Identity
     from benchmarks.data.sources import in_full
 
-    model, digest = _model_name(settings, mode), settings_digest(settings)
-    return Identity(in_full(source), mode, model, digest, settings.seed, suite, settings.recipe or "")
+    return Identity.of(in_full(source), mode, _model_name(settings, mode), suite, settings)
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:
