@@ -363,10 +363,12 @@ def test_sigterm_cancels_at_once() -> None:
         assert (stopping.drain.is_set(), stopping.cancel.is_set()) == (True, True)
 
 
-def test_progress_without_a_terminal_is_a_line_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_without_a_terminal_is_a_line_at_the_beginning_and_end_of_an_instance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fill(tmp_path, "ab", lambda name, run: result(run))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"
+    assert lines[:2] == ["hidden a: begun", "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"]
     assert len(lines) == 2
 
 

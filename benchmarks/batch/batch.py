@@ -31,6 +31,8 @@ State = Literal["done", "limit", "infra", "broken", "config"]
 again); the set is wrong (it is tried again once its checkout can be made); or the settings are wrong (no other instance
 was tried)."""
 
+PLAN = "instances.json"
+"""The file with the ids of the instances that the last session was begun for."""
 _SHOWN = 80
 """How much of a differing setting a message shows."""
 _PATIENCE = 99
@@ -144,6 +146,14 @@ def read_attempts(out: Path) -> dict[str, Attempt]:
     return attempts
 
 
+def read_plan(out: Path) -> list[str]:
+    """The instances that the last session was begun for; none in a folder from a version that did not record them."""
+    try:
+        return [str(name) for name in json.loads((out / PLAN).read_bytes())]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
 def predictions(attempts: Iterable[Attempt], model: str) -> list[Prediction]:
     """The predictions of these attempts. An attempt that failed for outside reasons has one only if it left a patch, so
     that it does not count as an empty answer."""
@@ -189,6 +199,10 @@ class Batch:
         if self._behind:
             self._predict()
         self._ledger.close()
+
+    def plan(self, instances: Iterable[Instance]) -> None:
+        """Record which instances the session is for."""
+        write_atomically(self.out / PLAN, json.dumps([instance.id for instance in instances]).encode() + b"\n")
 
     def left(self, instances: Iterable[Instance]) -> list[Instance]:
         """The instances that have not ended yet, or failed for outside reasons."""

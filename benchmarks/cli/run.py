@@ -197,6 +197,7 @@ def _run(
     shortage = _shortage(room, out, images.values(), settings)
     batch = Batch(out, identity)
     try:
+        batch.plan(chosen)
         todo = [instance for instance in batch.left(chosen) if not _still_broken(batch, instance, source)]
         _announce(batch, chosen, todo, settings, total, workers)
         ready = executor(out, total, partial(solver_of, source, settings))
