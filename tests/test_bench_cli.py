@@ -9,7 +9,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from agent.errors import UsageError
+from agent.errors import ConfigError, UsageError
+from agent.run.paths import journal_of
 from benchmarks.cli.app import app
 from sandboxes import StoreFull
 from tests import rows
@@ -105,6 +106,39 @@ def test_the_set_itself_is_checked(folder: Path, tmp_path: Path) -> None:
     ]
     again = ramify_bench("regrade", evidence)
     assert again.stdout.splitlines()[:2] == ["ok  calc-1/1: resolved", "ok  calc-1/2: unresolved"]
+
+
+def test_a_check_names_the_tests_that_are_misspelt_or_pass_already(tmp_path: Path) -> None:
+    lists = {"FAIL_TO_PASS": ["test_calc.py::test_ad", "test_calc.py::test_twice"], "PASS_TO_PASS": []}
+    folder = make_benchmark(tmp_path / "set", requirements=[], **lists)
+    checked = ramify_bench("check", folder, *OPTIONS)
+    assert (checked.exit_code, checked.stdout.splitlines()[0]) == (
+        1,
+        "BAD calc-1: reference 1 test of FAIL_TO_PASS did not pass: test_calc.py::test_ad (no such test was run; did you "
+        "mean test_calc.py::test_add?); base 1 test of FAIL_TO_PASS passes without a patch: test_calc.py::test_twice",
+    )
+    (folder / "calc.bundle").unlink()
+    (line, _) = ramify_bench("check", folder, *OPTIONS).stdout.splitlines()
+    assert line.startswith(f"BAD calc-1: the repository {folder / 'calc.bundle'} does not exist")
+    assert line.count("does not exist") == 1
+
+
+def test_a_missing_key_is_said_before_anything_is_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        ramify_bench("run", folder, "--out", tmp_path / "out", "--model", "anthropic/claude-sonnet-4-5", *OPTIONS)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_batch_without_predictions_is_not_graded_and_not_taken_for_a_run(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (folder / "calc.bundle").unlink()
+    ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert ramify_bench("grade", out, *OPTIONS).stdout == "there are no predictions to grade yet\n"
+    with pytest.raises(UsageError, match="is a batch, and each folder in it a run: show all with `ramify bench report"):
+        journal_of(out)
 
 
 @pytest.mark.slow

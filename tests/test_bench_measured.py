@@ -53,7 +53,7 @@ class TestTheOutlook:
         lines = said(*rows("a/a", 50))
         assert lines[2].startswith("going by     about 2 min of machine time (2 min to 2 min); 1.00 dollars")
         assert lines[-1] == (
-            "not known    1 of 3 instances, in repositories that were never measured like this (b/b); the figures "
+            "not known    1 of 3 instances: ramify/tiny/auto was never run on their repositories with hidden tests (b/b); the figures "
             "above leave them out"
         )
 
@@ -62,16 +62,24 @@ class TestTheOutlook:
         assert said(*others) == [
             "from earlier batches:",
             "tests        one run of all takes: a/a 4.0 s",
-            "not known    3 of 3 instances, in repositories that were never measured like this (a/a, b/b)",
+            "not known    3 of 3 instances: ramify/tiny/auto was never run on their repositories with hidden tests (a/a, b/b)",
         ]
         assert said()[1:] == [
-            "not known    3 of 3 instances, in repositories that were never measured like this (a/a, b/b)"
+            "not known    3 of 3 instances: ramify/tiny/auto was never run on their repositories with hidden tests (a/a, b/b)"
         ]
 
     def test_says_when_the_settings_were_others_and_prefers_the_same(self) -> None:
         other = rows("a/a", 10, settings="def")
         assert said(*other)[3].endswith("by ramify/tiny/auto with other settings")
         assert "about 40 s" in said(*other, *rows("a/a", 20))[2]
+
+    def test_counts_no_time_above_the_limit_of_seconds_where_the_settings_were_others(self) -> None:
+        def said(settings: str) -> str:
+            slow = rows("a/a", 10, settings=settings) + rows("a/a", 200, settings=settings)
+            return outlook(TODO[:1], IDENTITY, slow, limit_s=60)[2]
+
+        assert "of machine time (22 s to 48 s)" in said("def")
+        assert "of machine time (58 s to 3 min)" in said("abc")
 
     def test_takes_no_unknown_price_for_nothing(self) -> None:
         assert "dollars not known, as a price was not" in said(*rows("a/a", 10, cost_usd=None), *rows("a/a", 20))[2]
@@ -161,7 +169,7 @@ def test_a_batch_says_what_the_one_before_it_measured(tmp_path: Path, monkeypatc
         return CliRunner().invoke(app, ["run", str(folder), *options], catch_exceptions=False)
 
     first = run("first", "--ids", "a")
-    assert "1 of 1 instance, in repositories that were never measured like this (example/calc)" in first.stderr
+    assert "was never run on their repositories with revealed tests (example/calc)" in first.stderr
     (row,) = read_measured(measured_times.measured_file())
     assert (row.repo, row.mode, row.model) == ("example/calc", "revealed", "ramify/mutate/auto+revealed-tests")
     assert row.suite_s is not None

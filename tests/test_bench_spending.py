@@ -48,6 +48,8 @@ class TestTheEstimate:
         assert lines[0] == "estimate for 3 instances:"
         assert "dollars      at most 7.50 (3 x 2.50)" in lines
         assert "tokens       no limit" in lines
+        after = "and after it the end of the step in progress and the verification of the patch"
+        assert f"seconds      at most 10,800 (3 x 3,600), {after}" in lines
 
     def test_goes_by_what_has_ended(self) -> None:
         lines = estimate(attempt("x", 0.2), attempt("y", 0.4), attempt("z", 9.0, state="infra"))

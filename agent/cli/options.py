@@ -111,7 +111,10 @@ MaxUsd = Annotated[
     typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars to spend on models."),
 ]
 MaxTokens = Annotated[int | None, typer.Option(metavar="N", help="The most tokens, prompt and completion together.")]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="The most seconds.")]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="Seconds after which no new step begins; verifying the patch comes on top."),
+]
 Workers = Annotated[int | None, typer.Option("-w", "--workers", metavar="N", help="Expansions at the same time.")]
 Rollouts = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Finish N independent attempts and choose the best patch.")

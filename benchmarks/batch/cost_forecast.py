@@ -21,6 +21,9 @@ from benchmarks.data.instances import Instance
 
 log = logging.getLogger(__name__)
 
+AFTER_THE_LIMIT = ", and after it the end of the step in progress and the verification of the patch"
+"""What an instance does after its limit of seconds, at which no new step begins."""
+
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
     """What earlier sessions spent: on settled attempts, on the unfinished runs of `instances`, and on runs that were
@@ -54,11 +57,13 @@ class _Kind:
     """What the batch has spent so far."""
     samples: tuple[float, ...]
     """What each instance that has ended spent."""
+    beyond: str = ""
+    """What comes on top of the limit of an instance."""
 
     def phrases(self, count: int) -> Iterator[str]:
         """The forecast for `count` more instances."""
         if self.limit is not None:
-            yield f"at most {self._number(count * self.limit)} ({count} x {self._number(self.limit)})"
+            yield f"at most {self._number(count * self.limit)} ({count} x {self._number(self.limit)}){self.beyond}"
         elif self.total is None:
             yield "no limit"
         if self.total is not None:
@@ -92,7 +97,7 @@ def _kinds(settings: Settings, limits: Mapping[str, Any], total: Budget, ended: 
     measured = tuple(float(a.usage.measurements) for a in ended)
     yield _Kind("test runs", 0, limits["max_measurements"], total.max_measurements, spent.measurements, measured)
     seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)
-    yield _Kind("seconds", 0, limits["max_seconds"], total.max_seconds, total.elapsed_s, seconds)
+    yield _Kind("seconds", 0, limits["max_seconds"], total.max_seconds, total.elapsed_s, seconds, AFTER_THE_LIMIT)
 
 
 def _of_models(limits: Mapping[str, Any], total: Budget, ended: Sequence[Attempt], *, unknown: bool) -> Iterator[_Kind]:

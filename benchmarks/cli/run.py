@@ -95,7 +95,12 @@ def run(
         typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="The most dollars, per instance."),
     ] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="The most tokens, per instance.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(metavar="N", help="The most seconds, per instance.")] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Seconds, per instance, after which no new step begins; verifying the patch comes on top."
+        ),
+    ] = None,
     min_free: Annotated[
         float, typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space.")
     ] = 2.0,
@@ -258,7 +263,8 @@ def _announce(
     suite = f"{identity.mode} tests, {identity.model}, suite {identity.suite}"
     say(f"{len(todo)} of {counted(len(chosen), 'instance')} to do, {suite}")
     total.start(spent=spent_so_far(batch, chosen), nodes=0, elapsed_s=0)
-    expected = outlook(todo, identity, read_measured(measured_file()), workers)
+    rows, limit_s = read_measured(measured_file()), settings.budget.max_seconds
+    expected = outlook(todo, identity, rows, workers, limit_s)
     for line in (*forecast(todo, batch.attempts.values(), settings, total), *expected):
         say(line)
 
