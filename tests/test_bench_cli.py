@@ -112,10 +112,11 @@ def test_a_check_names_the_tests_that_are_misspelt_or_pass_already(tmp_path: Pat
     lists = {"FAIL_TO_PASS": ["test_calc.py::test_ad", "test_calc.py::test_twice"], "PASS_TO_PASS": []}
     folder = make_benchmark(tmp_path / "set", requirements=[], **lists)
     checked = ramify_bench("check", folder, *OPTIONS)
-    assert (checked.exit_code, checked.stdout.splitlines()[0]) == (
-        1,
-        "BAD calc-1: reference 1 test of FAIL_TO_PASS did not pass: test_calc.py::test_ad (no such test was run; did you "
-        "mean test_calc.py::test_add?); base 1 test of FAIL_TO_PASS passes without a patch: test_calc.py::test_twice",
+    assert checked.exit_code == 1
+    assert checked.stdout.startswith(
+        "BAD calc-1: reference 1 test of FAIL_TO_PASS did not pass: test_calc.py::test_ad (no such test was run; did "
+        "you mean test_calc.py::test_add?); base 1 test of FAIL_TO_PASS passes without a patch: "
+        "test_calc.py::test_twice\n"
     )
     (folder / "calc.bundle").unlink()
     (line, _) = ramify_bench("check", folder, *OPTIONS).stdout.splitlines()
@@ -137,7 +138,9 @@ def test_a_batch_without_predictions_is_not_graded_and_not_taken_for_a_run(folde
     (folder / "calc.bundle").unlink()
     ramify_bench("run", folder, "--out", out, *OPTIONS)
     assert ramify_bench("grade", out, *OPTIONS).stdout == "there are no predictions to grade yet\n"
-    with pytest.raises(UsageError, match="is a batch, and each folder in it a run: show all with `ramify bench report"):
+    with pytest.raises(
+        UsageError, match="is a batch, and each folder in it is a run: show all with `ramify bench report"
+    ):
         journal_of(out)
 
 
@@ -178,7 +181,7 @@ def test_a_batch_with_a_line_that_cannot_be_used_is_not_begun(
     good = json.loads(file.read_text()) if row is None else row
     lines = [good, {**good, "instance_id": "second", "FAIL_TO_PASS": "typo"}, {"instance_id": "third"}]
     file.write_text("\n\n".join(map(json.dumps, lines)))
-    said = r"instances\.jsonl:3 \(second\): 'typo' is not a list of test ids \(1 other row too; .*or choose the others with"
+    said = r"instances\.jsonl:3 \(second\): 'typo' is not a list of test ids \(1 other row too; .*or choose the others"
     with pytest.raises(UsageError, match=said):
         ramify_bench("run", file, "--out", tmp_path / "out", *OPTIONS)
     with pytest.raises(UsageError, match=r":5 \(third\): .*; correct it"):

@@ -209,7 +209,6 @@ def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> s
 def _counts(name: str, held: Mapping[str, Any]) -> str:
     """A line with the number of rows of a format and what trains on them, and one for each reason why there are no
     more."""
-    from agent.learning.export.registry import FORMATS
     from agent.learning.training import METHODS
 
     trains = [method for method, forms in METHODS.items() if name in forms] if held["rows"] else []

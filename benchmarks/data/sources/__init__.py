@@ -106,8 +106,8 @@ def _undivided(folder: Path, work: Path, *, reveal: bool) -> Source | None:
 
 
 def _of_file(file: Path, work: Path, *, reveal: bool) -> Source:
-    """The source of a file. The first row that can be read tells whether the checkouts are bundles beside the file or are
-    in images."""
+    """The source of a file. The first row that can be read tells whether the checkouts are bundles beside the file or
+    are in images."""
     from benchmarks.data.sources.bundles import Bundles
     from benchmarks.data.sources.files import read_rows
     from benchmarks.data.sources.table import Table

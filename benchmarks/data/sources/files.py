@@ -30,8 +30,7 @@ def read_rows(files: Iterable[Path]) -> Iterator[tuple[str, Row | ValueError]]:
     for file in files:
         folder = programs.folder_beside(file)
         for place, row in _rows_of(file):
-            alone = folder is None or isinstance(row, ValueError)
-            yield place, row if alone else programs.with_programs(row, folder)
+            yield place, row if folder is None or isinstance(row, ValueError) else programs.with_programs(row, folder)
 
 
 def _rows_of(file: Path) -> Iterator[tuple[str, Row | ValueError]]:
