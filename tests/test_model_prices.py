@@ -11,14 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.build.composition import make_parts
+from agent.build.composition import make_parts, resume, start
 from agent.build.factories import model_of
 from agent.config import load
+from agent.errors import ConfigError
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
 from agent.models.scripted import ScriptedModel
-from agent.run.events import Added
+from agent.run.events import Added, Started
 from agent.run.run import Run
+from agent.task import Task, dump_task
+from sandboxes import Snapshot, Workspace
 from tests.clients import KEY
 from tests.commands import ramify
 from tests.instances import make_benchmark
@@ -122,3 +125,18 @@ def test_a_given_limit_of_dollars_that_cannot_be_kept_is_refused_before_anything
     option = "--total-usd" if "--total-usd" in given else "--max-usd"
     assert f"{option} 2 cannot be kept: the price of openai/tiny is unknown; give it with --model-price" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_is_resumed_or_begun_in_python_refuses_it_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    task = Task("t", "it is wrong", Workspace(path=tmp_path), "pytest")
+    settings = load(flags={"policy.name": "openai/tiny", "model.base_url": SERVER})
+    with Run.open(tmp_path / "run") as run:
+        run.record(Started(dump_task(task), settings.model_dump(mode="json"), Snapshot("s0", "d0")))
+    with pytest.raises(ConfigError, match="--max-usd 2 cannot be kept: the price of openai/tiny is unknown"):
+        resume(tmp_path / "run", budget={"max_usd": 2.0})
+    limited = load(flags={"policy.name": "openai/tiny", "model.base_url": SERVER, "budget.max_usd": 2.0})
+    with pytest.raises(ConfigError, match="--max-usd 2 cannot be kept"):
+        start(task, limited, tmp_path / "other")

@@ -246,13 +246,16 @@ def require_prices(settings: Settings, total_usd: float | None = None) -> None:
         ConfigError: the price of a model is unknown.
     """
     given = settings.budget.max_usd if "max_usd" in settings.budget.model_fields_set else None
-    for option, limit in (("--max-usd", given), ("--total-usd", total_usd)):
+    limits = (
+        ("--max-usd", given, "--max-tokens N, --max-seconds N or -c budget.max_calls=N"),
+        ("--total-usd", total_usd, "--total-tokens N, --total-seconds N or --total-calls N"),
+    )
+    for option, limit, others in limits:
         if limit is not None and (names := unpriced(settings)):
             raise ConfigError(
                 f"{option} {limit:g} cannot be kept: the price of {', '.join(names)} is unknown; give it with "
                 "--model-price IN,OUT[,CACHED] (model.price in the settings), in dollars per million tokens, or limit "
-                f"tokens ({option.replace('usd', 'tokens')} N), seconds ({option.replace('usd', 'seconds')} N) or "
-                "model calls (-c budget.max_calls=N) instead"
+                f"something else instead: {others}"
             )
 
 
