@@ -63,6 +63,20 @@ def hold(file: IO[bytes], name: Path, refusal: type[Exception]) -> None:
     cut_torn_line(file)
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds a file (`hold`); one that does not exist is held by nobody."""
+    import fcntl
+
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def cut_torn_line(file: IO[bytes]) -> None:
     """Cut off the incomplete line that a crash during a write left at the end."""
     size = file.seek(0, os.SEEK_END)

@@ -272,7 +272,7 @@ def test_a_folder_never_mixes_settings_or_seeds(tmp_path: Path) -> None:
     first = replace(IDENTITY, settings="aa", seed=1)
     Batch(tmp_path, first).close()
     for other, said in (
-        (replace(first, settings="bb"), "settings 'aa' and not 'bb'"),
+        (replace(first, settings="bb"), "other settings: it only recorded their digest, aa and not bb"),
         (replace(first, seed=2), "seed 1"),
     ):
         with pytest.raises(UsageError, match=said):
@@ -280,8 +280,19 @@ def test_a_folder_never_mixes_settings_or_seeds(tmp_path: Path) -> None:
     Batch(tmp_path, first).close()
 
 
+def test_settings_that_differ_from_those_of_a_folder_are_named_with_both_values(tmp_path: Path) -> None:
+    def identity(*given: str) -> Identity:
+        return Identity.of("set", "hidden", "m", "suite", load([], given))
+
+    Batch(tmp_path, identity()).close()
+    said = r"holds other settings: search\.name 'auto' and not 'mcts', budget\.max_seconds 3600\.0 and not 300\.0;"
+    with pytest.raises(UsageError, match=said):
+        Batch(tmp_path, identity("budget.max_seconds=300.0", "search=mcts"))
+    Batch(tmp_path, identity("model.base_url=http://127.0.0.1:1/v1")).close()
+
+
 def test_a_folder_of_a_version_that_kept_less_is_gone_on_with(tmp_path: Path) -> None:
-    old = {key: value for key, value in asdict(IDENTITY).items() if key not in ("settings", "seed", "suite")}
+    old = {key: value for key, value in asdict(IDENTITY).items() if key not in ("settings", "seed", "suite", "chosen")}
     (tmp_path / "batch.json").write_text(json.dumps(old))
     Batch(tmp_path, replace(IDENTITY, settings="aa", seed=1, suite="bb")).close()
     assert read_identity(tmp_path) == IDENTITY
@@ -352,11 +363,13 @@ def test_sigterm_cancels_at_once() -> None:
         assert (stopping.drain.is_set(), stopping.cancel.is_set()) == (True, True)
 
 
-def test_progress_without_a_terminal_is_a_line_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_without_a_terminal_is_a_line_at_the_beginning_and_end_of_an_instance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fill(tmp_path, "ab", lambda name, run: result(run))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"
-    assert len(lines) == 2
+    assert lines[:2] == ["hidden a: begun", "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"]
+    assert len(lines) == 4
 
 
 def test_an_attempt_survives_its_line() -> None:

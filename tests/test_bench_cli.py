@@ -9,9 +9,11 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from agent.errors import UsageError
+from agent.errors import ConfigError, UsageError
+from agent.run.paths import journal_of
 from benchmarks.cli.app import app
 from sandboxes import StoreFull
+from tests import rows
 from tests.instances import make_benchmark
 
 pytestmark = pytest.mark.namespace
@@ -106,6 +108,42 @@ def test_the_set_itself_is_checked(folder: Path, tmp_path: Path) -> None:
     assert again.stdout.splitlines()[:2] == ["ok  calc-1/1: resolved", "ok  calc-1/2: unresolved"]
 
 
+def test_a_check_names_the_tests_that_are_misspelt_or_pass_already(tmp_path: Path) -> None:
+    lists = {"FAIL_TO_PASS": ["test_calc.py::test_ad", "test_calc.py::test_twice"], "PASS_TO_PASS": []}
+    folder = make_benchmark(tmp_path / "set", requirements=[], **lists)
+    checked = ramify_bench("check", folder, *OPTIONS)
+    assert checked.exit_code == 1
+    assert checked.stdout.startswith(
+        "BAD calc-1: reference 1 test of FAIL_TO_PASS did not pass: test_calc.py::test_ad (no such test was run; did "
+        "you mean test_calc.py::test_add?); base 1 test of FAIL_TO_PASS passes without a patch: "
+        "test_calc.py::test_twice\n"
+    )
+    (folder / "calc.bundle").unlink()
+    (line, _) = ramify_bench("check", folder, *OPTIONS).stdout.splitlines()
+    assert line.startswith(f"BAD calc-1: the repository {folder / 'calc.bundle'} does not exist")
+    assert line.count("does not exist") == 1
+
+
+def test_a_missing_key_is_said_before_anything_is_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        ramify_bench("run", folder, "--out", tmp_path / "out", "--model", "anthropic/claude-sonnet-4-5", *OPTIONS)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_batch_without_predictions_is_not_graded_and_not_taken_for_a_run(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (folder / "calc.bundle").unlink()
+    ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert ramify_bench("grade", out, *OPTIONS).stdout == "there are no predictions to grade yet\n"
+    with pytest.raises(
+        UsageError, match="is a batch, and each folder in it is a run: show all with `ramify bench report"
+    ):
+        journal_of(out)
+
+
 @pytest.mark.slow
 def test_rollouts_and_rounds_are_asked_for_as_in_solve(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -116,3 +154,36 @@ def test_rollouts_and_rounds_are_asked_for_as_in_solve(folder: Path, tmp_path: P
     assert (started["settings"]["rollouts"], started["settings"]["rounds"]) == (2, 1)
     refused = ramify_bench("run", folder, "--out", out, "--reveal-tests", "--rollouts", 0, *OPTIONS)
     assert refused.exit_code == 2
+
+
+def test_an_instance_without_its_bundle_is_broken_and_left_out_until_it_is_there(folder: Path, tmp_path: Path) -> None:
+    out, bundle = tmp_path / "out", folder / "calc.bundle"
+    kept = bundle.rename(tmp_path / "kept.bundle")
+    first = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert first.exit_code == 1
+    assert f"broken, left out until the set is corrected: the repository {bundle} does not exist: put" in first.stderr
+    assert "1 instance is broken (calc-1): put right what is missing, and" in first.stderr
+    assert "still to do" not in first.stderr
+    again = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert again.exit_code == 1
+    assert f"calc-1 is still broken: the repository {bundle} does not exist" in again.stderr
+    assert "0 of 1 instance to do" in again.stderr
+    kept.rename(bundle)
+    corrected = ramify_bench("run", folder, "--out", out, *OPTIONS)
+    assert corrected.exit_code == 0, corrected.stderr
+
+
+@pytest.mark.parametrize("row", [rows.CLASSIC, None], ids=["a public format", "our own"])
+def test_a_batch_with_a_line_that_cannot_be_used_is_not_begun(
+    folder: Path, tmp_path: Path, row: dict[str, object] | None
+) -> None:
+    file = folder / "instances.jsonl"
+    good = json.loads(file.read_text()) if row is None else row
+    lines = [good, {**good, "instance_id": "second", "FAIL_TO_PASS": "typo"}, {"instance_id": "third"}]
+    file.write_text("\n\n".join(map(json.dumps, lines)))
+    said = r"instances\.jsonl:3 \(second\): 'typo' is not a list of test ids \(1 other row too; .*or choose the others"
+    with pytest.raises(UsageError, match=said):
+        ramify_bench("run", file, "--out", tmp_path / "out", *OPTIONS)
+    with pytest.raises(UsageError, match=r":5 \(third\): .*; correct it"):
+        ramify_bench("run", file, "--out", tmp_path / "out", "--ids", "third", *OPTIONS)
+    assert not (tmp_path / "out").exists()

@@ -19,6 +19,7 @@ from benchmarks.cli.app import app
 from benchmarks.data.instances import Instance
 from tests.instances import bare_instance, make_benchmark
 
+NEVER = "ramify/tiny/auto was never run on their repositories with hidden tests"
 IDENTITY = Identity("set", "hidden", "ramify/tiny/auto", "abc", 0)
 ROW = Measured("/night", "a", "a/a", "hidden", "ramify/tiny/auto", "abc", 100.0, 4.0, 10, 1000, 0.5, 8)
 
@@ -52,26 +53,29 @@ class TestTheOutlook:
     def test_says_which_instances_nothing_is_known_of_and_leaves_them_out(self) -> None:
         lines = said(*rows("a/a", 50))
         assert lines[2].startswith("going by     about 2 min of machine time (2 min to 2 min); 1.00 dollars")
-        assert lines[-1] == (
-            "not known    1 of 3 instances, in repositories that were never measured like this (b/b); the figures "
-            "above leave them out"
-        )
+        assert lines[-1] == (f"not known    1 of 3 instances: {NEVER} (b/b); the figures above leave them out")
 
     def test_gives_no_figure_where_nothing_like_it_was_measured(self) -> None:
         others = [*rows("a/a", 5, model="ramify/large/auto"), *rows("b/b", 5, mode="revealed", suite_s=None)]
         assert said(*others) == [
             "from earlier batches:",
             "tests        one run of all takes: a/a 4.0 s",
-            "not known    3 of 3 instances, in repositories that were never measured like this (a/a, b/b)",
+            f"not known    3 of 3 instances: {NEVER} (a/a, b/b)",
         ]
-        assert said()[1:] == [
-            "not known    3 of 3 instances, in repositories that were never measured like this (a/a, b/b)"
-        ]
+        assert said()[1:] == [f"not known    3 of 3 instances: {NEVER} (a/a, b/b)"]
 
     def test_says_when_the_settings_were_others_and_prefers_the_same(self) -> None:
         other = rows("a/a", 10, settings="def")
         assert said(*other)[3].endswith("by ramify/tiny/auto with other settings")
         assert "about 40 s" in said(*other, *rows("a/a", 20))[2]
+
+    def test_counts_no_time_above_the_limit_of_seconds_where_the_settings_were_others(self) -> None:
+        def said(settings: str) -> str:
+            slow = rows("a/a", 10, settings=settings) + rows("a/a", 200, settings=settings)
+            return outlook(TODO[:1], IDENTITY, slow, limit_s=60)[2]
+
+        assert "of machine time (22 s to 48 s)" in said("def")
+        assert "of machine time (58 s to 3 min)" in said("abc")
 
     def test_takes_no_unknown_price_for_nothing(self) -> None:
         assert "dollars not known, as a price was not" in said(*rows("a/a", 10, cost_usd=None), *rows("a/a", 20))[2]
@@ -161,7 +165,7 @@ def test_a_batch_says_what_the_one_before_it_measured(tmp_path: Path, monkeypatc
         return CliRunner().invoke(app, ["run", str(folder), *options], catch_exceptions=False)
 
     first = run("first", "--ids", "a")
-    assert "1 of 1 instance, in repositories that were never measured like this (example/calc)" in first.stderr
+    assert "was never run on their repositories with revealed tests (example/calc)" in first.stderr
     (row,) = read_measured(measured_times.measured_file())
     assert (row.repo, row.mode, row.model) == ("example/calc", "revealed", "ramify/mutate/auto+revealed-tests")
     assert row.suite_s is not None

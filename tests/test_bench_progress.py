@@ -69,7 +69,9 @@ def test_the_table_can_be_drawn_while_a_line_is_printed() -> None:
 
 
 @pytest.mark.parametrize("variable", ["CI", "NO_COLOR"])
-def test_where_nothing_may_move_there_is_a_line_an_instance(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_may_move_a_line_says_that_an_instance_began_and_one_how_it_ended(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for each in ("CI", "NO_COLOR"):
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -85,4 +87,4 @@ def test_where_nothing_may_move_there_is_a_line_an_instance(variable: str, monke
     line = "[1/1] revealed a: done, solved (2 states, 1 s, stop: solved)\n"
     assert line in printed() != line
     monkeypatch.setenv(variable, "1")
-    assert printed() == line
+    assert printed() == f"revealed a: begun\n{line}"

@@ -12,12 +12,15 @@ from typer.testing import CliRunner
 
 from agent.budget import Usage
 from agent.measure import Outcome, SuiteReport
+from agent.run.run import Run
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.cli.app import app
 from benchmarks.data.instances import Hidden
 from benchmarks.grading.verdicts import Verdict, VerdictCache, describe, judge, patch_digest
 from benchmarks.reports import report
 from tests.instances import bare_instance as instance
+from tests.pages import told as events
+from tests.pages import write
 
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 HIDDEN = Hidden(("t.py::new",), ("t.py::old",), b"", b"")
@@ -131,6 +134,35 @@ def test_a_line_tells_what_the_instance_cost_and_what_was_refused_of_it(batch: P
         "instance": "b-1", "tests": "revealed", "state": "done", "solved": "yes", "resolved": "yes", "states": "7",
         "test runs": "9", "seconds": "2", "tokens": "1200", "dollars": "0.25", "flagged": "2", "stop": "solved",
     }  # fmt: skip
+
+
+def test_a_batch_that_is_not_done_has_lines_of_what_runs_what_was_killed_and_what_waits(tmp_path: Path) -> None:
+    out = tmp_path / "batch"
+    made = Batch(out, Identity("set", "revealed", "m"))
+
+    def told() -> list[list[str]]:
+        shown = CliRunner().invoke(app, ["report", str(out)], env={"COLUMNS": "200"}).stdout
+        return [re.split("  +", line.strip()) for line in shown.splitlines()]
+
+    assert told()[-1] == ["no instance was begun yet"]
+    made.plan(map(instance, ("a-1", "b-1", "c-1")))
+    write(out / "a-1", events()[:4])
+    with Run.open(out / "b-1") as run:
+        for event in events()[:4]:
+            run.record(event)
+        lines = told()
+    assert [line[:5] for line in lines[1:4]] == [
+        ["a-1", "revealed", "interrupted", "?", "?"],
+        ["b-1", "revealed", "running", "?", "?"],
+        ["c-1", "revealed", "waiting", "?", "?"],
+    ]
+    assert lines[1][5] == lines[2][5] == "2"
+    assert lines[-1] == [
+        "revealed tests: nothing is graded yet (ramify bench grade); 1 interrupted, 1 running, 1 waiting"
+    ]
+    made.record(Attempt("a-1", "done", "revealed", b"x"))
+    assert [line[2] for line in told()[1:4]] == ["done", "interrupted", "waiting"]
+    made.close()
 
 
 def test_the_report_is_one_json_object_too(batch: Path) -> None:

@@ -132,10 +132,10 @@ def test_a_patch_applies_whole_or_not_at_all(folder: Path) -> None:
     ("fields", "message"),
     [
         ({"instance_id": "../escape"}, "cannot name a folder"),
-        ({"FAIL_TO_PASS": "not a list"}, "instance 1"),
+        ({"FAIL_TO_PASS": "not a list"}, r"instances\.jsonl:1 \(calc-1\): 'not a list' is not a list"),
         ({"FAIL_TO_PASS": [1]}, "not a list of test ids"),
-        ({"instance_id": 1}, "instance 1"),
-        ({"test_patch": "no patch"}, "instance 1"),
+        ({"instance_id": 1}, r"instances\.jsonl:1 \(1\): the instance_id 1 cannot name a folder"),
+        ({"test_patch": "no patch"}, r"\(calc-1\): test_patch is no git patch"),
         ({"bundle": "../calc.bundle"}, "'../calc.bundle' leads out of"),
         ({"bundle": "/calc.bundle"}, "'/calc.bundle' leads out of"),
     ],
@@ -148,7 +148,7 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, fields: dict[str, ob
 
 def test_a_missing_field_is_named(folder: Path) -> None:
     (folder / "instances.jsonl").write_text('{"instance_id": "x", "bundle": "x.bundle"}\n')
-    with pytest.raises(UsageError, match="instance 1: no field 'FAIL_TO_PASS'"):
+    with pytest.raises(UsageError, match=r"instances\.jsonl:1 \(x\): no field 'FAIL_TO_PASS'"):
         list(open_source(str(folder), folder / "clones").instances())
 
 

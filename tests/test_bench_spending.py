@@ -48,6 +48,8 @@ class TestTheEstimate:
         assert lines[0] == "estimate for 3 instances:"
         assert "dollars      at most 7.50 (3 x 2.50)" in lines
         assert "tokens       no limit" in lines
+        after = "and after it the end of the step in progress and the verification of the patch"
+        assert f"seconds      at most 10,800 (3 x 3,600), {after}" in lines
 
     def test_goes_by_what_has_ended(self) -> None:
         lines = estimate(attempt("x", 0.2), attempt("y", 0.4), attempt("z", 9.0, state="infra"))
@@ -59,7 +61,7 @@ class TestTheEstimate:
 
     def test_of_a_model_of_unknown_price_says_what_holds_instead(self) -> None:
         lines = estimate(attempt("x", 0.0, unpriced=2), model__price=None)
-        assert "dollars      the price of a model is unknown: no dollar limit can be enforced" in lines[1]
+        assert "dollars      the price of openai/tiny is unknown: no dollar limit can be enforced" in lines[1]
         assert "model calls  at most 3,000 (3 x 1,000); about 6 going by the one that ended (2 each)" in lines
 
     def test_says_where_the_batch_stops(self) -> None:

@@ -341,8 +341,7 @@ class TestPairsOfSeveralRuns:
     def exported(self, runs: list[Path], out: Path, *more: str, form: str = "preference") -> list[Row]:
         argv = ["export", *map(str, runs), "--format", form, "--out", str(out), *more]
         assert CliRunner().invoke(app, argv, catch_exceptions=False).exit_code == 0
-        file = out / "train.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
 
     def test_are_of_the_best_answer_of_a_run_and_the_worst_of_the_others_to_one_prompt(
         self, runs: list[Path], tmp_path: Path
@@ -359,7 +358,8 @@ class TestPairsOfSeveralRuns:
     def test_are_not_there_unless_they_are_asked_for_or_the_answers_are_too_near(
         self, runs: list[Path], tmp_path: Path
     ) -> None:
-        assert self.exported(runs, tmp_path / "one") == []
+        with pytest.raises(UsageError, match="nothing was written to"):
+            self.exported(runs, tmp_path / "one")
         near = self.exported(runs, tmp_path / "near", "--set", "runs=all", "--set", "gap=0.6")
         assert [row["chosen"][0]["content"] for row in near] == ["best"]
 

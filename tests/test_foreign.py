@@ -33,6 +33,18 @@ def test_a_change_of_the_same_size_in_the_second_of_the_commit_is_seen(repo: Pat
     assert dirty(repo)
 
 
+def test_a_virtual_environment_is_no_change_and_any_other_folder_is(repo: Path) -> None:
+    (repo / ".venv" / "bin").mkdir(parents=True)
+    (repo / ".venv" / "bin" / "activate").touch()
+    assert dirty(repo)
+    (repo / ".venv" / "pyvenv.cfg").touch()
+    assert not dirty(repo)
+    (repo / "env").symlink_to(".venv")
+    assert not dirty(repo)
+    (repo / "new.py").touch()
+    assert dirty(repo)
+
+
 def test_what_the_user_ignores_everywhere_is_no_change(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

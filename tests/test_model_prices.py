@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,15 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from agent.build.composition import make_parts
+from agent.build.composition import make_parts, resume, start
 from agent.build.factories import model_of
 from agent.config import load
+from agent.errors import ConfigError
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
 from agent.models.scripted import ScriptedModel
-from agent.run.events import Added
+from agent.run.events import Added, Started
 from agent.run.run import Run
+from agent.task import Task, dump_task
+from sandboxes import Snapshot, Workspace
 from tests.clients import KEY
+from tests.commands import ramify
+from tests.instances import make_benchmark
+from tests.scripted_server import ScriptedServer, says
 from tests.trees import node
 
 SERVER = "http://127.0.0.1:1/v1"
@@ -91,3 +98,45 @@ def test_a_provider_keeps_a_conversation_for_an_hour_where_the_tests_of_a_state_
         )
         by_scopes = adapter == "pytest" and setting == "auto"  # a run of a scope takes 60 s at most
         assert (before, told[0]()) == ("5m" if setting == "auto" else setting, "5m" if by_scopes else kept)
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        (("solve", "--issue", "x", "--test", "true"), ("--max-usd", "2")),
+        (("solve", "--issue", "x", "--test", "true"), ("-c", "budget.max_usd=2")),
+        (("fix", "test_calc.py"), ("--max-usd", "2")),
+        (("bench", "run", "set"), ("--max-usd", "2")),
+        (("bench", "run", "set"), ("--total-usd", "2")),
+    ],
+    ids=" ".join,
+)
+def test_a_given_limit_of_dollars_that_cannot_be_kept_is_refused_before_anything_is_asked(
+    tmp_path: Path, command: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    folder = make_benchmark(tmp_path / "set")
+    env = {**os.environ, "OPENAI_API_KEY": KEY}
+    with ScriptedServer(lambda body: says("x")) as server:
+        options = ("--model", "openai/tiny", "-c", f"model.base_url={server.url}", "--out", tmp_path / "out")
+        done = ramify(
+            [*command, *options, *given], cwd=tmp_path if command[0] == "bench" else folder / "upstream", env=env
+        )
+    assert (done.returncode, len(server.requests)) == (3, 0), done.stderr
+    option = "--total-usd" if "--total-usd" in given else "--max-usd"
+    assert f"{option} 2 cannot be kept: the price of openai/tiny is unknown; give it with --model-price" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_is_resumed_or_begun_in_python_refuses_it_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    task = Task("t", "it is wrong", Workspace(path=tmp_path), "pytest")
+    settings = load(flags={"policy.name": "openai/tiny", "model.base_url": SERVER})
+    with Run.open(tmp_path / "run") as run:
+        run.record(Started(dump_task(task), settings.model_dump(mode="json"), Snapshot("s0", "d0")))
+    with pytest.raises(ConfigError, match="--max-usd 2 cannot be kept: the price of openai/tiny is unknown"):
+        resume(tmp_path / "run", budget={"max_usd": 2.0})
+    limited = load(flags={"policy.name": "openai/tiny", "model.base_url": SERVER, "budget.max_usd": 2.0})
+    with pytest.raises(ConfigError, match="--max-usd 2 cannot be kept"):
+        start(task, limited, tmp_path / "other")

@@ -209,7 +209,9 @@ class TestTheReport:
         assert told.startswith("1 run would leave:\n")
         assert "       1  line-preference (ramify train reward), 1 of which rest on `submitted`\n" in told
         assert "       0  critique\n                 4  refused: no test is known that has to pass" in told
-        assert "       0  edit: no run has such rows: right edits of a function, for --model edit" in told
+        assert (
+            "       0  edit: no run has such rows (right edits of functions, which searches with --model edit " in told
+        )
         assert not [
             path for path in free.journal.directory.iterdir() if path.suffix == ".jsonl" and "train" in path.name
         ]

@@ -182,11 +182,15 @@ class TestNamingARun:
         said = ramify("export", "--report", "--format", "sft")
         assert (said.returncode, said.stdout.count("sft")) == (0, 1), said.stderr
 
-    def test_an_export_without_rows_does_not_stand_in_the_way_of_the_next(self, ramify, record):
+    def test_an_export_without_rows_writes_nothing_and_says_why(self, ramify, record, tmp_path):
         record("run")
         for _ in range(2):
             said = ramify("export", "run", "--format", "retro", "--out", "rows")
-            assert (said.returncode, "not written" in said.stdout) == (0, True), said.stderr
+            assert (said.returncode, said.stdout) == (2, "")
+            assert "nothing was written to rows: no row can be used: " in said.stderr
+            assert not (tmp_path / "rows").exists()
+        said = ramify("export", "run", "--format", "edit", "--out", "rows")
+        assert "nothing was written to rows: no run has such rows (right edits of functions, which" in said.stderr
 
 
 class TestApplyingAnEarlierAnswer:

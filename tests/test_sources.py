@@ -439,12 +439,12 @@ def test_parquet_without_its_library_names_the_remedy(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([{"instance_id": "x"}, {"instance_id": "y"}], r"instance 1 \(x\): its columns"),
-        ([{**rows.CLASSIC, "FAIL_TO_PASS": "none"}], "instance 1 .*'none' is not a list of test ids"),
-        ([{**rows.CLASSIC, "FAIL_TO_PASS": "[" * 100_000}], "instance 1 .* is not a list of test ids"),
+        ([{"instance_id": "x"}, {"instance_id": "y"}], r"rows\.json, row 1 \(x\): its columns"),
+        ([{**rows.CLASSIC, "FAIL_TO_PASS": "none"}], "row 1 .*'none' is not a list of test ids"),
+        ([{**rows.CLASSIC, "FAIL_TO_PASS": "[" * 100_000}], "row 1 .* is not a list of test ids"),
         ([{**rows.CLASSIC, "instance_id": "../x"}], "cannot name a folder"),
-        ([{**rows.CLASSIC, "test_patch": "no patch"}], "instance 1 "),
-        ([{**rows.FIFTH, "test_patch": "no patch"}], "instance 1 "),
+        ([{**rows.CLASSIC, "test_patch": "no patch"}], "row 1 "),
+        ([{**rows.FIFTH, "test_patch": "no patch"}], "row 1 "),
         ({"astropy": rows.CLASSIC}, "is not a JSON array of objects, one for each instance"),
     ],
 )
@@ -458,7 +458,7 @@ def test_rows_of_an_array_that_are_none_leave_the_others_alone(tmp_path: Path) -
     (tmp_path / "rows.json").write_text(json.dumps([7, rows.CLASSIC]))
     found = list(open_source(str(tmp_path / "rows.json"), tmp_path / "clones").instances())
     assert [(each.id, each.fault.partition(", ")[2]) for each in found] == [
-        ("row-1", "instance 1: it is not a JSON object"),
+        ("row-1", "row 1: it is not a JSON object"),
         ("astropy__astropy-12907", ""),
     ]
 
@@ -472,14 +472,14 @@ def test_rows_that_cannot_be_used_are_named_and_leave_the_others_alone(tmp_path:
     source = open_source(str(tmp_path / "rows.jsonl"), tmp_path / "clones")
     found = {each.id: each for each in source.instances()}
     assert list(found) == ["row-1", "row-2", "lacking", "astropy__astropy-12907", "row-5"]
-    said = [each.fault.removeprefix(f"{tmp_path}/rows.jsonl, ") for each in found.values()]
-    assert said[0].startswith("instance 1: line 1 is not JSON: ")
-    assert said[1] == "instance 2: line 2 is not a JSON object"
-    assert said[2].startswith("instance 3 (lacking): its columns")
-    assert said[3:] == ["", "instance 5 (astropy__astropy-12907): an earlier row has this instance_id"]
+    said = [each.fault.removeprefix(f"{tmp_path}/rows.jsonl:") for each in found.values()]
+    assert said[0].startswith("1: the line is not JSON: ")
+    assert said[1] == "2: the line is not a JSON object"
+    assert said[2].startswith("3 (lacking): its columns")
+    assert said[3:] == ["", "6 (astropy__astropy-12907): an earlier row has this instance_id"]
     checked = check(found["lacking"], source, provider)
     assert not checked.valid
-    assert "instance 3 (lacking)" in checked.empty
+    assert "rows.jsonl:3 (lacking)" in checked.empty
     assert grade(found["row-2"], b"any", source, provider).status == "error"
 
 
@@ -493,7 +493,7 @@ def test_a_batch_that_solves_keeps_nothing_of_a_set_that_only_grading_needs(tmp_
     assert [(each.hidden.row, each.hidden.patch, each.hidden.eval_script) for each in kept] == [({}, b"", "")] * 2
 
 
-def test_a_row_that_cannot_be_used_is_tried_once_and_the_batch_goes_on(tmp_path: Path) -> None:
+def test_an_instance_that_the_set_has_wrong_is_broken_and_the_batch_goes_on(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("7\n" + json.dumps(rows.CLASSIC))
     source = open_source(str(tmp_path / "rows.jsonl"), tmp_path / "clones")
     known = {each.id: each for each in source.instances()}
@@ -503,7 +503,7 @@ def test_a_row_that_cannot_be_used_is_tried_once_and_the_batch_goes_on(tmp_path:
         return result(run)
 
     begun, why = halted(tmp_path / "out", list(known), answer)
-    assert (begun, why, states(tmp_path / "out")) == (list(known), "", {"row-1": "infra", begun[1]: "done"})
+    assert (begun, why, states(tmp_path / "out")) == (list(known), "", {"row-1": "broken", begun[1]: "done"})
 
 
 def test_the_files_of_a_patch_are_told_without_git_as_git_tells_them(tmp_path: Path) -> None:

@@ -423,6 +423,27 @@ def test_a_batch_is_a_table_that_sorts_and_narrows_beside_its_rate_and_curves(vi
     page.screenshot(path=screenshots(tmp_path) / "batch.png")
 
 
+def test_words_beside_a_state_end_before_the_drawing_does(launched, tmp_path):
+    label = "changed src/package/module.py: " + "the sign is right now, " * 3
+    events = [*told()[:2], *(Added(state(n, (0,), 0.1 * n, label=label), float(n)) for n in (1, 2, 3))]
+    (tmp_path / "long.html").write_bytes(as_html(write(tmp_path / "run", events)))
+    opened = Visit(launched, (tmp_path / "long.html").as_uri())
+    ends = opened.page.evaluate("""async () => {
+      const canvas = document.getElementById("tree"), written = [];
+      CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
+        const from = this.textAlign === "left" ? 0 : 0.5;
+        const end = this.getTransform().transformPoint({ x: x + (1 - from) * this.measureText(words).width, y }).x;
+        written.push([words, end / canvas.width]);
+      };
+      dispatchEvent(new KeyboardEvent("keydown", { key: "d" }));
+      await new Promise((done) => setTimeout(done, 500));
+      return written;
+    }""")
+    opened.close()
+    assert [words for words, _ in ends if words.startswith("3  0.30  changed src/") and words.endswith("…")]
+    assert max(end for _, end in ends) <= 1
+
+
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("name", ["told", "batch"])
 def test_nothing_needs_a_scroll_to_the_side_whether_the_screen_is_wide_or_narrow(visit, name, size):

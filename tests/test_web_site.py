@@ -57,10 +57,15 @@ class TestPages:
         assert "one attempt" in facts(Site(tmp_path).index())["curves"]["nodes"]
 
     def test_a_folder_of_runs_has_a_line_for_each_ended_or_not(self, tmp_path):
-        write(tmp_path / "ended", told()), write(tmp_path / "going", told()[:4])
+        write(tmp_path / "ended", told()), write(tmp_path / "killed", told()[:4])
         (write(tmp_path / "broken", []) / "journal.jsonl").write_text("no event\n")
-        rows = {row["instance_id"]: row for row in facts(Site(tmp_path).index())["rows"]}
-        assert {name: row["state"] for name, row in rows.items()} == {"ended": "done", "going": "running"}
+        with Run.open(tmp_path / "going") as run:
+            for event in told()[:4]:
+                run.record(event)
+            rows = {row["instance_id"]: row for row in facts(Site(tmp_path).index())["rows"]}
+        states = {name: row["state"] for name, row in rows.items()}
+        assert states == {"ended": "done", "killed": "interrupted", "going": "running"}
+        assert (rows["ended"]["solved"], rows["going"]["solved"]) == (True, None)
         assert rows["ended"]["solved"]
         assert rows["going"]["nodes"] == 2
         assert (rows["ended"]["tokens"], rows["ended"]["flagged"]) == (1020, 0)
@@ -77,6 +82,21 @@ class TestPages:
         (page,) = site.pages()
         assert page == "run.html", "a name that begins with a dot is left out where CI keeps files"
         assert len(facts(site.tree(page))["nodes"]) == 6
+
+    def test_the_totals_of_a_batch_count_what_runs_and_what_waits(self, tmp_path):
+        folder = batch(tmp_path / "b", of=1)
+        write(folder / "pkg__two-1", told()[:4])
+        (folder / "instances.json").write_text('["pkg__one-1", "pkg__two-1", "pkg__two-2"]')
+        shown = facts(Site(tmp_path / "b").index())
+        assert {row["instance_id"]: (row["state"], row["solved"], row["batch"]) for row in shown["rows"]} == {
+            "pkg__one-1": ("done", True, "b"),
+            "pkg__two-1": ("interrupted", None, "b"),
+            "pkg__two-2": ("waiting", None, "b"),
+        }
+        (total,) = (each["total"] for each in shown["batches"])
+        with Run.read(folder / "pkg__two-1") as run:
+            assert total["measurements"] == 5 + run.usage.measurements
+        assert total["states"] == {"done": 1, "interrupted": 1, "waiting": 1}
 
     def test_a_journal_that_cannot_be_opened_takes_no_other_run_away(self, tmp_path):
         write(tmp_path / "good", told())

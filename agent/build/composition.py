@@ -58,7 +58,7 @@ def check(settings: Settings) -> None:
 
     Raises:
         agent.errors.MemoryUnusable: the memory file is not a memory.
-        agent.errors.ConfigError: an unknown search, model or value, a missing key.
+        agent.errors.ConfigError: an unknown search, model or value, a missing key, or as `require_prices`.
     """
     require_needs(settings)
     attaching.recall(settings.memory, None)
@@ -73,6 +73,7 @@ def check(settings: Settings) -> None:
         value_of(settings, models)
         foresight_of(settings, models)
         round_components(settings, models)
+    require_prices(settings)
 
 
 def start(
@@ -95,6 +96,7 @@ def start(
 
     Raises:
         agent.errors.UsageError: the directory holds a run of another task, or with other settings.
+        agent.errors.ConfigError: as `require_prices`.
         agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
     """
     require_needs(settings)
@@ -108,6 +110,8 @@ def start(
         if run.started is not None and run.started.task:
             require_same(run.started, task, settings, directory)
             task = as_begun(task, load_task(run.started.task))
+        elif make is None:
+            require_prices(settings)
         with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
             whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
             recall = attaching.recall(settings.memory, known)
@@ -152,10 +156,13 @@ def resume(
 
     Raises:
         agent.errors.UsageError: the directory holds no run, or one that leaves no rollouts unfinished.
+        agent.errors.ConfigError: as `require_prices`.
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
     started = begun(directory)
     settings = restore(started.settings, flags={f"budget.{name}": limit for name, limit in (budget or {}).items()})
+    if budget and "max_usd" in budget:
+        require_prices(settings)
     if unfinished and (settings.single_edits or settings.delegate):
         kind = "divides the issue into parts" if settings.delegate else "makes single edits"
         raise UsageError(f"{directory} {kind}, and leaves no rollouts unfinished: leave out --unfinished")
@@ -232,18 +239,40 @@ def make_parts(
     )
 
 
+def require_prices(settings: Settings, total_usd: float | None = None) -> None:
+    """Refuse a limit of dollars that the user gave, in the settings or for a whole batch, and that cannot be kept.
+
+    Raises:
+        ConfigError: the price of a model is unknown.
+    """
+    given = settings.budget.max_usd if "max_usd" in settings.budget.model_fields_set else None
+    limits = (
+        ("--max-usd", given, "--max-tokens N, --max-seconds N or -c budget.max_calls=N"),
+        ("--total-usd", total_usd, "--total-tokens N, --total-seconds N or --total-calls N"),
+    )
+    for option, limit, others in limits:
+        if limit is not None and (names := unpriced(settings)):
+            raise ConfigError(
+                f"{option} {limit:g} cannot be kept: the price of {', '.join(names)} is unknown; give it with "
+                "--model-price IN,OUT[,CACHED] (model.price in the settings), in dollars per million tokens, or limit "
+                f"something else instead: {others}"
+            )
+
+
 def limits(settings: Settings) -> dict[str, Any]:
-    """The limits of the budget. If a limit of dollars cannot be kept because a price is unknown, calls and tokens are
-    limited as well."""
+    """The limits of the budget. If the default limit of dollars cannot be kept because a price is unknown, calls and
+    tokens are limited as well."""
     limits = settings.budget.model_dump()
     only_usd = limits["max_usd"] is not None and limits["max_calls"] is None and limits["max_tokens"] is None
     return limits | UNPRICED_LIMITS if only_usd and unpriced(settings) else limits
 
 
-def unpriced(settings: Settings) -> bool:
-    """Whether the price of a model that may be asked is unknown."""
+def unpriced(settings: Settings) -> list[str]:
+    """The models that may be asked and whose price is unknown."""
+    if settings.model.price is not None:
+        return []
     policies = policies_of(settings)
     models = {choice.name for choice in policies if choice.name not in MODEL_FREE_POLICIES}
     models |= {str(choice.options["model"]) for choice in (*policies, settings.value) if "model" in choice.options}
     models |= {name for name in (settings.tournament.model, settings.refine.model) if name}
-    return settings.model.price is None and not all(listed(name, settings.model.base_url) for name in models)
+    return sorted(name for name in models if not listed(name, settings.model.base_url))

@@ -69,8 +69,9 @@ def export(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --report: one JSON object.")] = False,
 ) -> None:
-    """Make training data from runs. It writes files of rows, a manifest and a card. The formats `traj` and `atif`
-    write one file per run instead, for other programs to read; without --out, into the directory of the run."""
+    """Make training data from runs. Most formats are files of rows, with a manifest and a description of the dataset.
+    The formats `traj` and `atif` are for other programs to read: each run becomes one file, which is written to the
+    directory of the run unless --out names another."""
     from agent.learning.export.dataset import export as write
     from agent.learning.export.dataset import runs_in
     from agent.learning.export.documents import DOCUMENTS
@@ -101,6 +102,8 @@ def export(
         raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
     manifest = write(chosen, replace(order, parquet=parquet, easy_first=easy_first), out)
+    if not manifest["rows"]:
+        raise UsageError(f"nothing was written to {out}: {_why_none(form, manifest['refused'])}")
     sys.stdout.write(_summary(manifest, out))
 
 
@@ -175,7 +178,15 @@ def _summary(manifest: Mapping[str, Any], out: Path) -> str:
     lines += [f"{count:>8}  not written: {reason}" for reason, count in manifest["refused"].items()]
     if manifest["scrubbed"]:
         lines.append(f"{manifest['scrubbed']:>8}  with secrets or personal data, which were replaced")
-    return "\n".join(lines or ["nothing to write: no run has such rows"]) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def _why_none(form: str, refused: Mapping[str, int]) -> str:
+    """Why there are no rows of a format."""
+    from agent.learning.export.registry import FORMATS
+
+    reasons = "; ".join(f"{reason} ({count})" for reason, count in refused.items())
+    return f"no row can be used: {reasons}" if reasons else f"no run has such rows ({FORMATS[form].text})"
 
 
 def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> str:
@@ -200,13 +211,12 @@ def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> s
 def _counts(name: str, held: Mapping[str, Any]) -> str:
     """A line with the number of rows of a format and what trains on them, and one for each reason why there are no
     more."""
-    from agent.learning.export.registry import FORMATS
     from agent.learning.training import METHODS
 
     trains = [method for method, forms in METHODS.items() if name in forms] if held["rows"] else []
     use = f" (ramify train {' or '.join(trains)})" if trains else ""
     rests = f", {submitted} of which rest on `submitted`" if (submitted := held["outcomes"].get("submitted")) else ""
-    why = "" if held["rows"] or held["refused"] else f": no run has such rows: {FORMATS[name].text}"
+    why = "" if held["rows"] or held["refused"] else f": {_why_none(name, {})}"
     lines = [f"{held['rows']:>8}  {name}{use}{rests}{why}"]
     lines += [f"{count:>18}  refused: {reason}" for reason, count in sorted(held["refused"].items())]
     return "\n".join(lines) + "\n"

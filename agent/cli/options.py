@@ -120,7 +120,10 @@ MaxUsd = Annotated[
 MaxTokens = Annotated[
     int | None, typer.Option(metavar="N", help="Maximum number of tokens, prompt and completion together.")
 ]
-MaxSeconds = Annotated[float | None, typer.Option(metavar="N", help="Time limit in seconds.")]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(metavar="N", help="Seconds after which no new step begins; verifying the patch comes on top."),
+]
 Workers = Annotated[
     int | None, typer.Option("-w", "--workers", metavar="N", help="Number of expansions at the same time.")
 ]

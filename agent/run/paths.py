@@ -152,6 +152,11 @@ def journal_of(run: Path) -> Path:
         agent.errors.UsageError: the directory holds no run.
     """
     journal = run / "journal.jsonl"
+    if (run / "batch.json").is_file():
+        raise UsageError(
+            f"{run} is a batch, and each folder in it is a run: show all with `ramify bench report {run}`, or in a "
+            f"browser with `ramify serve-report {run}`"
+        )
     if not journal.is_file():
         raise UsageError(f"{run} is not a run: it has no journal.jsonl; `ramify runs` lists the runs")
     return journal

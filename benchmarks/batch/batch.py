@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.budget import Usage
 from agent.errors import UsageError
 from agent.files import write_atomically
+from agent.redaction import redacted
 from benchmarks.data.instances import Instance, Mode
 from benchmarks.data.jsonl_ledger import Ledger, read_rows
 from benchmarks.data.predictions import Prediction, write_predictions
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 
-State = Literal["done", "limit", "infra", "config"]
+State = Literal["done", "limit", "infra", "broken", "config"]
 """How an attempt ended: the solver finished; a limit stopped it; something outside failed (the next session tries it
-again); or the settings are wrong (no other instance was tried)."""
+again); the set is wrong (it is tried again once its checkout can be made); or the settings are wrong (no other instance
+was tried)."""
 
+PLAN = "instances.json"
+"""The file with the ids of the instances that the last session was begun for."""
+_SHOWN = 80
+"""How much of a differing setting a message shows."""
 _PATIENCE = 99
 """After the predictions were written, they are not written again for this many times as long as that took."""
 
@@ -49,20 +55,31 @@ class Identity:
     """`suite_id` of the source's instances; empty: not recorded."""
     recipe: str = ""
     """The recipe that the settings began with; empty: none."""
+    chosen: Mapping[str, Any] | None = field(default=None, compare=False)
+    """`chosen_settings`, without secrets; None in a folder from a version that did not record them."""
+
+    @classmethod
+    def of(cls, source: str, mode: Mode, model: str, suite: str, settings: Settings) -> Identity:
+        """The identity of a batch that is begun with these settings."""
+        chosen = json.loads(redacted(json.dumps(chosen_settings(settings))))
+        return cls(source, mode, model, settings_digest(settings), settings.seed, suite, settings.recipe or "", chosen)
 
 
 def settings_digest(settings: Settings) -> str:
-    """Twelve hex digits that identify the settings of a solver, without its seed and the name of its recipe, which the
-    identity of a batch holds by itself. Settings with their default values are left out, so that a new setting does not
-    change the digest. It counts whether there is a memory, not where, and the texts of instructions and prompts, not
-    their paths."""
+    """Twelve hex digits that identify the settings of a solver (`chosen_settings`)."""
+    return hashlib.sha256(json.dumps(chosen_settings(settings), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def chosen_settings(settings: Settings) -> dict[str, Any]:
+    """The settings of a solver, without its seed and the name of its recipe, which the identity of a batch holds by
+    itself. Settings with their default values are left out, so that a new setting does not change the digest. It counts
+    whether there is a memory, not where, and the texts of instructions and prompts, not their paths."""
     from agent.settings import OPERATIONAL
 
     apart = {**OPERATIONAL, "seed": True, "recipe": True}
     dumped = settings.model_dump(mode="json", exclude=apart, exclude_defaults=True)
     chosen = {key: value for key, value in dumped.items() if value != {}}
-    chosen |= {"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {}
-    return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]
+    return chosen | ({"memory": {**chosen.get("memory", {}), "path": True}} if settings.memory.path else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +146,14 @@ def read_attempts(out: Path) -> dict[str, Attempt]:
     return attempts
 
 
+def read_plan(out: Path) -> list[str]:
+    """The instances that the last session was begun for; none in a folder from a version that did not record them."""
+    try:
+        return [str(name) for name in json.loads((out / PLAN).read_bytes())]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
 def predictions(attempts: Iterable[Attempt], model: str) -> list[Prediction]:
     """The predictions of these attempts. An attempt that failed for outside reasons has one only if it left a patch, so
     that it does not count as an empty answer."""
@@ -175,9 +200,17 @@ class Batch:
             self._predict()
         self._ledger.close()
 
+    def plan(self, instances: Iterable[Instance]) -> None:
+        """Record which instances the session is for."""
+        write_atomically(self.out / PLAN, json.dumps([instance.id for instance in instances]).encode() + b"\n")
+
     def left(self, instances: Iterable[Instance]) -> list[Instance]:
         """The instances that have not ended yet, or failed for outside reasons."""
         return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].settled]
+
+    def broken(self, instance: Instance) -> bool:
+        """Whether the last attempt at the instance found the set to be wrong about it."""
+        return instance.id in self.attempts and self.attempts[instance.id].state == "broken"
 
     def run_dir(self, instance: Instance) -> Path:
         """The folder of the instance's run, which need not exist yet."""
@@ -210,7 +243,36 @@ def _completed(present: Identity, requested: Identity) -> Identity:
 
 def _difference(present: Identity, requested: Identity) -> str:
     old, new = asdict(present), asdict(requested)
-    text = ", ".join(f"{key} {old[key]!r} and not {new[key]!r}" for key in old if old[key] != new[key])
+    differing = [key for key in old if key != "chosen" and old[key] != new[key]]
+    parts = [f"{key} {old[key]!r} and not {new[key]!r}" for key in differing if key != "settings"]
+    if "settings" in differing:
+        parts.append(f"other settings: {_differing_settings(present, requested)}")
+    text = ", ".join(parts)
     if present.source == requested.source and present.suite != requested.suite:
         text += f" (the instances of {present.source} have changed since, or this version grades them in another way)"
     return text
+
+
+def _differing_settings(present: Identity, requested: Identity) -> str:
+    """Each setting that differs, with both values."""
+    from agent.settings import Settings
+
+    if present.chosen is None or requested.chosen is None:
+        return f"it only recorded their digest, {present.settings} and not {requested.settings}"
+    defaults = _flat(Settings().model_dump(mode="json"))
+    before, now = defaults | _flat(present.chosen), defaults | _flat(requested.chosen)
+    differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return ", ".join(f"{key} {_short(before.get(key))} and not {_short(now.get(key))}" for key in differing)
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """The values of nested tables, by dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flat(value, f"{above}{key}.") if isinstance(value, dict) and value else {f"{above}{key}": value}
+    return flat
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -21,6 +21,9 @@ from benchmarks.data.instances import Instance
 
 log = logging.getLogger(__name__)
 
+AFTER_THE_LIMIT = ", and after it the end of the step in progress and the verification of the patch"
+"""What an instance does after its limit of seconds, at which no new step begins."""
+
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
     """What earlier sessions spent: on settled attempts, on the unfinished runs of `instances`, and on runs that were
@@ -54,11 +57,13 @@ class _Kind:
     """What the batch has spent so far."""
     samples: tuple[float, ...]
     """What each instance that has ended spent."""
+    beyond: str = ""
+    """What comes on top of the limit of an instance."""
 
     def phrases(self, count: int) -> Iterator[str]:
         """The forecast for `count` more instances."""
         if self.limit is not None:
-            yield f"at most {self._number(count * self.limit)} ({count} x {self._number(self.limit)})"
+            yield f"at most {self._number(count * self.limit)} ({count} x {self._number(self.limit)}){self.beyond}"
         elif self.total is None:
             yield "no limit"
         if self.total is not None:
@@ -76,7 +81,8 @@ def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Se
     """What the remaining instances may cost, at worst and going by the instances that have ended: a line for each kind
     of expense."""
     ended = [attempt for attempt in attempts if attempt.settled]
-    lines = [f"  dollars      the price of a model is unknown: {REMEDY}"] if unpriced(settings) else []
+    names = ", ".join(unpriced(settings))
+    lines = [f"  dollars      the price of {names} is unknown: {REMEDY}"] if names else []
     for kind in _kinds(settings, limits(settings), total, ended):
         phrases = "; ".join(kind.phrases(len(todo)))
         lines.append(f"  {kind.unit:<13}{phrases}")
@@ -87,11 +93,11 @@ def _kinds(settings: Settings, limits: Mapping[str, Any], total: Budget, ended: 
     """All kinds of expense; those of models only if the settings use one."""
     spent = total.spent
     if settings.value.name != "tests" or any(c.name != "mutate" for c in (settings.policy, *settings.panel)):
-        yield from _of_models(limits, total, ended, unknown=unpriced(settings))
+        yield from _of_models(limits, total, ended, unknown=bool(unpriced(settings)))
     measured = tuple(float(a.usage.measurements) for a in ended)
     yield _Kind("test runs", 0, limits["max_measurements"], total.max_measurements, spent.measurements, measured)
     seconds = tuple(float(a.facts["seconds"]) for a in ended if a.facts)
-    yield _Kind("seconds", 0, limits["max_seconds"], total.max_seconds, total.elapsed_s, seconds)
+    yield _Kind("seconds", 0, limits["max_seconds"], total.max_seconds, total.elapsed_s, seconds, AFTER_THE_LIMIT)
 
 
 def _of_models(limits: Mapping[str, Any], total: Budget, ended: Sequence[Attempt], *, unknown: bool) -> Iterator[_Kind]:

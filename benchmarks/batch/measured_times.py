@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -168,14 +169,18 @@ class _Range:
 
 
 def outlook(
-    todo: Sequence[Instance], identity: Identity, rows: Sequence[Measured], workers: int | None = None
+    todo: Sequence[Instance],
+    identity: Identity,
+    rows: Sequence[Measured],
+    workers: int | None = None,
+    limit_s: float | None = None,
 ) -> list[str]:
     """An estimate of what the instances may take, from what earlier batches measured in the same repositories, and its
     basis. The quartiles of the repositories are added up. `workers` is how many instances run at the same time; None:
-    not known."""
+    not known. An instance that took longer than `limit_s` with other settings counts as one that takes so long."""
     if not todo:
         return []
-    similar, how = _similar(rows, identity)
+    similar, how = _similar(rows, identity, math.inf if limit_s is None else limit_s)
     of_repo = defaultdict[str, list[Measured]](list)
     for row in similar:
         of_repo[row.repo].append(row)
@@ -187,19 +192,20 @@ def outlook(
         used = sum(len(of_repo[repo]) for repo in known)
         repositories = counted(len(known), "repository", "repositories")
         lines.append(f"  {'':<13}that rests on {counted(used, 'instance')} of {repositories}, {how}")
-    if unknown := _unknown(counts, known):
+    if unknown := _unknown(counts, known, identity):
         lines.append(f"  {'not known':<13}{unknown}")
     return ["from earlier batches:", *lines]
 
 
-def _similar(rows: Iterable[Measured], identity: Identity) -> tuple[list[Measured], str]:
+def _similar(rows: Iterable[Measured], identity: Identity, limit_s: float) -> tuple[list[Measured], str]:
     """The rows with the model and mode of a batch, and what they have in common with it. If there are rows with the
-    same settings, only those."""
+    same settings, only those; the limits of seconds of others were others."""
     same_model = [row for row in rows if (row.model, row.mode) == (identity.model, identity.mode)]
     same = [row for row in same_model if row.settings == identity.settings]
     if same:
         return same, f"by {identity.model} with the same settings"
-    return same_model, f"by {identity.model} with other settings"
+    limited = [replace(row, seconds=min(row.seconds, limit_s)) for row in same_model]
+    return limited, f"by {identity.model} with other settings"
 
 
 def _sums(known: Mapping[str, int], of_repo: Mapping[str, list[Measured]], workers: int | None) -> str:
@@ -240,7 +246,7 @@ def _suites(repos: Iterable[str], rows: Iterable[Measured]) -> str:
     return f"one run of all takes: {shown}{others}" if medians else ""
 
 
-def _unknown(counts: Counter[str], known: Mapping[str, int]) -> str:
+def _unknown(counts: Counter[str], known: Mapping[str, int], identity: Identity) -> str:
     """How many instances have no estimate, and in which repositories."""
     unknown = {repo: count for repo, count in counts.items() if repo not in known}
     if not unknown:
@@ -249,8 +255,8 @@ def _unknown(counts: Counter[str], known: Mapping[str, int]) -> str:
     shown = ", ".join(names[:SHOWN]) + (f", {len(names) - SHOWN} others" if len(names) > SHOWN else "")
     left_out = "; the figures above leave them out" if known else ""
     return (
-        f"{sum(unknown.values())} of {counted(counts.total(), 'instance')}, in repositories that were never measured "
-        f"like this ({shown}){left_out}"
+        f"{sum(unknown.values())} of {counted(counts.total(), 'instance')}: {identity.model} was never run on their "
+        f"repositories with {identity.mode} tests ({shown}){left_out}"
     )
 
 

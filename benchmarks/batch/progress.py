@@ -26,7 +26,13 @@ from benchmarks.data.instances import Instance, Mode
 
 _BAR = 40
 """The width of the bar, in columns."""
-_WITHOUT = {"done": "no patch", "limit": "no patch", "infra": "failed, to be repeated", "config": "cannot be begun"}
+_WITHOUT = {
+    "done": "no patch",
+    "limit": "no patch",
+    "infra": "failed, to be repeated",
+    "broken": "broken, left out until the set is corrected",
+    "config": "cannot be begun",
+}
 """The states of an attempt that ended without a result."""
 
 
@@ -64,9 +70,11 @@ class BatchProgress:
             self._live.stop()
 
     def started(self, instance: Instance) -> None:
-        """Show the instance as running."""
+        """Show the instance as running; without the table, by a line."""
         with self._lock:
             self._running[instance.id] = _Running(time.monotonic())
+        if self._live is None:
+            self._console.print(Text(f"{self._mode} {instance.id}: begun"))
 
     def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
         """Update the status of a running instance, by an event or by the status that another machine reported."""

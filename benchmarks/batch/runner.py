@@ -29,7 +29,7 @@ from agent.solver.result import Result
 from benchmarks.batch.batch import Attempt, Batch, State
 from benchmarks.batch.sandbox_choice import fitted, with_image
 from benchmarks.batch.status import InstanceStatus
-from benchmarks.data.instances import Instance
+from benchmarks.data.instances import Instance, InstanceBroken
 from benchmarks.data.sources import Source
 from sandboxes import RegistryBusy, RegistryDown, SandboxError, SandboxUnavailable
 
@@ -259,6 +259,8 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
     the solver counts as done."""
     if isinstance(error, ConfigError | SandboxUnavailable):
         return "config"
+    if isinstance(error, InstanceBroken):
+        return "broken"
     if isinstance(error, PolicyError | UsageError) or (result is not None and result.resolved):
         return "done"
     if result is None or result.stop is Stop.FAILED or isinstance(error, SandboxError):

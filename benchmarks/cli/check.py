@@ -75,8 +75,8 @@ def _show(checks: Iterable[Check], total: int, *, as_json: bool) -> Iterator[Che
     else:
         for check in checks:
             reference, base = _outcomes(check)
-            line = escaped(f"{check.instance_id}: reference {reference}; base {base}")
-            sys.stdout.write(f"{_mark(check)} {line}\n")
+            outcomes = f"reference {reference}; base {base}" if base else reference
+            sys.stdout.write(f"{_mark(check)} {escaped(f'{check.instance_id}: {outcomes}')}\n")
             sys.stdout.flush()
             yield check
 
@@ -101,6 +101,9 @@ def _mark(check: Check) -> str:
 
 
 def _outcomes(check: Check) -> tuple[str, str]:
-    """The outcomes of the reference solution and of the base state."""
+    """The outcomes of the reference solution and of the base state; that of the latter is empty if both failed for the
+    same reason."""
+    if check.gold and check.gold == check.empty:
+        return check.gold, ""
     reference = "not in the set" if check.gold is None else check.gold or "resolved"
     return reference, check.empty or "fails as it should"

@@ -161,7 +161,8 @@ def _print_verdicts(verdicts: list[Verdict], compared: Agreement | None, *, as_j
         sys.stdout.write(json.dumps(facts | agreement) + "\n")
     else:
         statuses = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-        sys.stdout.write(f"{'/'.join(sorted({v.mode for v in verdicts}))} tests: {statuses or 'no predictions'}\n")
+        modes = "/".join(sorted({verdict.mode for verdict in verdicts}))
+        sys.stdout.write(f"{modes} tests: {statuses}\n" if verdicts else "there are no predictions to grade yet\n")
         sys.stdout.writelines(f"{line}\n" for line in (compared.lines() if compared else ()))
 
 

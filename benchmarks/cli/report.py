@@ -45,7 +45,7 @@ def report(
         return
     identity = read_identity(batch)
     attempts, verdicts = reports.read_graded(batch)
-    lines, refined = reports.report(attempts, verdicts), round_effects.refinement(attempts, verdicts)
+    lines, refined = reports.read_progress(batch), round_effects.refinement(attempts, verdicts)
     choices = selectors.read_choices(batch, attempts)
     standings, steered = selectors.standings(choices, verdicts), suspicious_files.steering(attempts, verdicts)
     if as_json:

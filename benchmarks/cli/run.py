@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options
-from agent.counting import counted
+from agent.counting import counted, first_of
+from agent.errors import UsageError
 from benchmarks.cli.options import (
     Executor,
     Filter,
@@ -95,7 +96,12 @@ def run(
         typer.Option("-l", "--max-usd", "--cost-limit", metavar="N", help="Maximum number of dollars per instance."),
     ] = None,
     max_tokens: Annotated[int | None, typer.Option(metavar="N", help="Maximum number of tokens per instance.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(metavar="N", help="Time limit per instance, in seconds.")] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Seconds per instance after which no new step begins; verifying the patch comes on top."
+        ),
+    ] = None,
     min_free: Annotated[
         float, typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space.")
     ] = 2.0,
@@ -120,7 +126,7 @@ def run(
 ) -> None:
     """Solve the instances of SOURCE. Finished instances are skipped; infrastructure failures are retried."""
     from agent.budget import Budget
-    from agent.errors import UsageError
+    from agent.build.composition import check, require_prices
     from benchmarks.batch import executors
     from benchmarks.data.instances import select
     from benchmarks.data.sources import open_source
@@ -138,18 +144,28 @@ def run(
     where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
         raise UsageError("--prune-images is for --executor local: the images of a cluster are on its machines")
+    if executor == "local":  # the workers of a cluster may have keys of their own
+        check(settings)
+    require_prices(settings, total_usd)
     instances, suite = _read(opened)
-    for instance in instances:
-        if instance.fault:
-            say(f"{instance.fault}; continuing with the others")
     order = settings.seed if shuffle else None
     chosen = select(instances, ids=split(ids), pattern=pattern, part=part, shuffle=order)
+    _require_usable(chosen)
     if order is None:
         chosen = _by_image(chosen, settings)
     identity = _identity(source, suite, chosen[0].mode, settings)
     room = Room(min_free, prune_images)
     count = at_once or (1 if executor == "local" else None)
     raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, count, total, where, room))
+
+
+def _require_usable(chosen: list[Instance]) -> None:
+    """Raises UsageError if a row of the instances cannot be used: nobody wants to learn in the morning that it was left
+    out."""
+    faults = [instance.fault for instance in chosen if instance.fault]
+    if faults:
+        others = f" ({counted(len(faults) - 1, 'other row')} too; `ramify bench check` names all)" if faults[1:] else ""
+        raise UsageError(f"{faults[0]}{others}; correct it, or choose the others with --ids, --filter or --slice")
 
 
 def _by_image(chosen: list[Instance], settings: Settings) -> list[Instance]:
@@ -176,7 +192,8 @@ def _run(
     executor: executors.Executor,
     room: Room,
 ) -> int:
-    """Run a batch. Returns the exit code: 0 if every instance ended, 1 if some did not, 130 after a signal."""
+    """Run a batch. Returns the exit code: 0 if every instance ended, 1 if some did not or are broken, 130 after a
+    signal."""
     from agent.analysis.report.summary import cost
     from benchmarks.batch.batch import Batch
     from benchmarks.batch.measured_times import Recorder
@@ -186,13 +203,15 @@ def _run(
     shortage = _shortage(room, out, images.values(), settings)
     batch = Batch(out, identity)
     try:
-        todo = batch.left(chosen)
+        batch.plan(chosen)
+        todo = [instance for instance in batch.left(chosen) if not _still_broken(batch, instance, source)]
         _announce(batch, chosen, todo, settings, total, workers)
         ready = executor(out, total, partial(solver_of, source, settings))
         with _pruning(room, batch, images, todo) as others:
             observers = (Recorder(batch, chosen), *others)
             halted, stopped = _solve(batch, todo, ready, workers, observers, shortage)
-        left = len(batch.left(chosen))
+        broken = [instance.id for instance in chosen if batch.broken(instance)]
+        left = len(batch.left(chosen)) - len(broken)
     finally:
         batch.close()
     if halted:
@@ -201,9 +220,28 @@ def _run(
     if left:
         then = " then" if halted else ""
         say(f"{left} of {counted(len(chosen), 'instance')} still to do; the same command{then} continues")
-    else:
+    if broken:
+        say(
+            f"{counted(len(broken), 'instance is', 'instances are')} broken ({first_of(broken, 5)}): put right what is "
+            "missing, and the same command solves them"
+        )
+    if not left:
         say(f"next: ramify bench grade {out}")
-    return 130 if stopped else int(left > 0)
+    return 130 if stopped else int(left > 0 or bool(broken))
+
+
+def _still_broken(batch: Batch, instance: Instance, source: Source) -> bool:
+    """Whether an earlier session found the set to be wrong about the instance, and its checkout cannot be made now
+    either."""
+    from benchmarks.data.instances import InstanceBroken
+
+    if batch.broken(instance):
+        try:
+            source.prepare(instance)
+        except InstanceBroken as error:
+            say(f"{instance.id} is still broken: {error}")
+            return True
+    return False
 
 
 def _shortage(room: Room, out: Path, images: Iterable[str | None], settings: Settings) -> Callable[[], str]:
@@ -226,7 +264,8 @@ def _announce(
     suite = f"{identity.mode} tests, {identity.model}, suite {identity.suite}"
     say(f"{len(todo)} of {counted(len(chosen), 'instance')} to do, {suite}")
     total.start(spent=spent_so_far(batch, chosen), nodes=0, elapsed_s=0)
-    expected = outlook(todo, identity, read_measured(measured_file()), workers)
+    rows, limit_s = read_measured(measured_file()), settings.budget.max_seconds
+    expected = outlook(todo, identity, rows, workers, limit_s)
     for line in (*forecast(todo, batch.attempts.values(), settings, total), *expected):
         say(line)
 
@@ -287,11 +326,10 @@ def _read(source: Source) -> tuple[list[Instance], str]:
 
 
 def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identity:
-    from benchmarks.batch.batch import Identity, settings_digest
+    from benchmarks.batch.batch import Identity
     from benchmarks.data.sources import in_full
 
-    model, digest = _model_name(settings, mode), settings_digest(settings)
-    return Identity(in_full(source), mode, model, digest, settings.seed, suite, settings.recipe or "")
+    return Identity.of(in_full(source), mode, _model_name(settings, mode), suite, settings)
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:

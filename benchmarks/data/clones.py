@@ -30,7 +30,7 @@ def clone(source: Path, commit: str, folder: Path) -> None:
         InstanceBroken: the source does not exist, or does not have the commit.
     """
     if not source.exists():
-        raise InstanceBroken(f"{source} does not exist; an instance names it as its repository")
+        raise InstanceBroken(f"the repository {source} does not exist: put it there, or correct the instance")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -40,7 +40,9 @@ def clone(source: Path, commit: str, folder: Path) -> None:
         git("remote", "remove", "origin", cwd=folder)
         single = git("rev-list", "--all", "HEAD", "--count", cwd=folder).strip() == b"1"
     except GitRefused as error:
-        raise InstanceBroken(f"cannot check out {commit or 'HEAD'} of {source}: {error}") from error
+        raise InstanceBroken(
+            f"cannot check out {commit or 'HEAD'} of {source}: {error}; the commit has to be in a branch of it"
+        ) from error
     if not single:
         seal(folder)
 

@@ -90,7 +90,8 @@ class Instance:
     language: str = "python"
     """The language of the tests, in lower case; empty: the set does not say."""
     fault: str = ""
-    """Why the row cannot be used; empty if it can. Such an instance is listed, but neither searched nor graded."""
+    """Why the row cannot be used, with its file and line; empty if it can. A batch with such an instance is not
+    begun."""
 
     @property
     def id(self) -> str:

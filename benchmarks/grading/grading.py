@@ -54,7 +54,7 @@ def examine(instance: Instance, patch: bytes, source: Source, provider: Provider
     except clones.GitRefused as error:
         return Finding(refused=str(error))
     except (RamifyError, SandboxError) as error:
-        return Finding(fault=f"{type(error).__name__}: {error}")
+        return Finding(fault=str(error))
 
 
 def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider: Provider) -> Finding:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
-from agent.counting import counted
+from agent.counting import counted, first_of
 from agent.errors import RamifyError
+from agent.measure import SuiteReport
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
 from benchmarks.grading.evidence import Archive
-from benchmarks.grading.grading import examine, grade
-from benchmarks.grading.verdicts import decide
+from benchmarks.grading.grading import examine
+from benchmarks.grading.verdicts import Finding, Verdict, decide
 from sandboxes import Provider, SandboxError
 from sandboxes.forking.shell import run_script
 
+SHOWN = 5
+"""The most tests that a line names."""
 _SOLVE_S = 1800
 
 
@@ -36,13 +41,21 @@ class Check:
 def check(instance: Instance, source: Source, provider: Provider, archive: Archive | None = None) -> Check:
     """Grade the reference solution, run the hidden tests without it, and keep the evidence of both."""
     gold = _gold_fault(instance, source, provider, archive)
-    finding = examine(instance, b"", source, provider)
-    empty = decide(instance.id, b"", instance.hidden, finding)
-    if archive is not None:
-        archive.keep(instance, b"", finding, empty)
+    finding, empty = _tested(instance, b"", source, provider, archive)
     if finding.report is None or (gold is None and not finding.report.valid):
         return Check(instance.id, gold, empty.reason)  # nothing has shown that the tests can be run here
     return Check(instance.id, gold, _base_fault(instance, empty.failing, empty.broken))
+
+
+def _tested(
+    instance: Instance, patch: bytes, source: Source, provider: Provider, archive: Archive | None
+) -> tuple[Finding, Verdict]:
+    """What the hidden tests say of a patch, which may be empty."""
+    finding = examine(instance, patch, source, provider)
+    verdict = decide(instance.id, patch, instance.hidden, finding)
+    if archive is not None:
+        archive.keep(instance, patch, finding, verdict)
+    return finding, verdict
 
 
 def _gold_fault(instance: Instance, source: Source, provider: Provider, archive: Archive | None) -> str | None:
@@ -51,13 +64,30 @@ def _gold_fault(instance: Instance, source: Source, provider: Provider, archive:
         try:
             patch = _solution(instance, source, provider)
         except (RamifyError, SandboxError) as error:
-            return f"{type(error).__name__}: {error}"
+            return str(error)
         if not patch:
             place = instance.task.workspace.mount or "the working directory of its image"
             return f"the set's solution changes nothing in {place}, and a patch can hold no other changes"
     elif not patch:
         return None
-    return grade(instance, patch, source, provider, archive).reason
+    finding, verdict = _tested(instance, patch, source, provider, archive)
+    failed = (*verdict.failing, *verdict.broken)
+    if not failed or finding.report is None or not finding.report.valid or instance.hidden.outcomes:
+        return verdict.reason
+    shown = [_explained(test, finding.report) for test in failed[:SHOWN]]
+    return f"{verdict.reason}: {_named([*shown, *failed[SHOWN:]])}"
+
+
+def _explained(test: str, report: SuiteReport) -> str:
+    """A test that did not pass; if none of that name was run, with the one that may be meant."""
+    if any(name == test or name.startswith(f"{test} ") for name in report.outcomes):
+        return test
+    near = get_close_matches(test, report.outcomes, n=1)
+    return f"{test} (no such test was run{f'; did you mean {near[0]}?' if near else ''})"
+
+
+def _named(tests: Sequence[str]) -> str:
+    return first_of(tests, SHOWN)
 
 
 def _solution(instance: Instance, source: Source, provider: Provider) -> bytes:
@@ -78,15 +108,11 @@ def _solution(instance: Instance, source: Source, provider: Provider) -> bytes:
 def _base_fault(instance: Instance, failing: tuple[str, ...], broken: tuple[str, ...]) -> str:
     if instance.hidden.outcomes:
         return "" if failing else "every test ends as it has to without a patch"
-    passing = len(instance.hidden.fail_to_pass) - len(failing)
-    early = (
-        counted(passing, "test of FAIL_TO_PASS passes without a patch", "tests of FAIL_TO_PASS pass without a patch")
-        if passing
-        else ""
+    passing = [test for test in instance.hidden.fail_to_pass if test not in failing]
+    early = counted(
+        len(passing), "test of FAIL_TO_PASS passes without a patch", "tests of FAIL_TO_PASS pass without a patch"
     )
-    late = (
-        counted(len(broken), "test of PASS_TO_PASS fails without a patch", "tests of PASS_TO_PASS fail without a patch")
-        if broken
-        else ""
+    late = counted(
+        len(broken), "test of PASS_TO_PASS fails without a patch", "tests of PASS_TO_PASS fail without a patch"
     )
-    return "; ".join(part for part in (early, late) if part)
+    return "; ".join(f"{what}: {_named(tests)}" for what, tests in ((early, passing), (late, broken)) if tests)

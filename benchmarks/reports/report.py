@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,12 @@ from typing import Any
 from rich.table import Table
 
 from agent.counting import counted
-from benchmarks.batch.batch import Attempt, read_attempts, read_identity
+from agent.errors import RamifyError
+from agent.files import is_held
+from agent.run.run import Run
+from agent.solver.outcome import result_of
+from agent.solver.warnings import manipulations
+from benchmarks.batch.batch import Attempt, read_attempts, read_identity, read_plan
 from benchmarks.grading.verdicts import Verdict, Verdicts, patch_digest, read_verdicts
 
 Z_95 = 1.959963984540054
@@ -25,9 +30,10 @@ class Line:
     instance_id: str
     mode: str
     state: str
-    """`done`, `limit` or `infra`."""
-    solved: bool
-    """The solver's own claim, by the tests that it could see."""
+    """As of an attempt (`benchmarks.batch.batch.State`); of an instance that has none yet `running`, `interrupted` or
+    `waiting`."""
+    solved: bool | None
+    """The solver's own claim, by the tests that it could see; None: it has not ended."""
     resolved: bool | None
     """The grader's verdict on the hidden tests; None: not graded, or grading failed."""
     nodes: int
@@ -45,12 +51,62 @@ class Line:
 
 
 def read_report(out: Path) -> list[Line]:
-    """The lines of a batch, by instance id.
+    """The lines of the instances of a batch that ended, by instance id.
 
     Raises:
         UsageError: the folder is not a batch.
     """
     return report(*read_graded(out))
+
+
+def read_progress(out: Path, inside: Callable[[Path], bool] = lambda path: True) -> list[Line]:
+    """As `read_report`, with the instances that have not ended. Only runs whose journal is `inside` are read.
+
+    Raises:
+        UsageError: the folder is not a batch.
+    """
+    lines = read_report(out)
+    return sorted([*lines, *_not_ended(out, {line.instance_id for line in lines}, inside)], key=_by_id)
+
+
+def _not_ended(out: Path, ended: Collection[str], inside: Callable[[Path], bool]) -> Iterator[Line]:
+    mode = read_identity(out).mode
+    runs = {file.parent.name: file.parent for file in out.glob("*/journal.jsonl") if inside(file)}
+    for name in dict.fromkeys([*read_plan(out), *runs]):
+        if name in ended:
+            continue
+        line = line_of_run(runs[name]) if name in runs else None
+        if line is None:
+            yield Line(name, mode, "waiting", None, None, 0, 0, 0.0, 0.0, "", "")
+        else:
+            state = "interrupted" if line.state == "done" else line.state  # it ended, and was not recorded
+            yield replace(line, mode=mode, state=state, solved=None)
+
+
+def line_of_run(directory: Path) -> Line | None:
+    """The report on a run that belongs to no batch; None if its journal cannot be read."""
+    try:
+        with Run.read(directory) as run:
+            usage, ended = run.usage, run.ended
+            going = "running" if is_held(directory / "journal.jsonl") else "interrupted"
+            return Line(
+                instance_id=directory.name,
+                mode="",
+                state="done" if ended else going,
+                solved=result_of(run, ended).resolved if ended else None,
+                resolved=None,
+                nodes=len(run.tree),
+                measurements=usage.measurements,
+                seconds=run.elapsed_s,
+                cost_usd=None if usage.unpriced_calls else usage.cost_usd,
+                stop=ended.stop.lower() if ended else "",
+                why="",
+                tokens=usage.tokens,
+                model_calls=usage.model_calls,
+                flagged=len(manipulations(run)),
+            )
+    except RamifyError:
+        return None
 
 
 def read_graded(out: Path) -> tuple[list[Attempt], Verdicts]:
@@ -112,7 +168,7 @@ def total(lines: Sequence[Line]) -> dict[str, Any]:
         "modes": sorted({line.mode for line in lines}),
         "instances": len(lines),
         "states": dict(Counter(line.state for line in lines)),
-        "solved": sum(line.solved for line in lines),
+        "solved": sum(line.solved is True for line in lines),
         "graded": len(graded),
         "resolved": resolved,
         "resolved_rate": resolved / len(graded) if graded else None,
@@ -163,8 +219,8 @@ def as_table(lines: Sequence[Line]) -> Table:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    resolved = {None: "?", True: "yes", False: "no"}[line.resolved]
-    texts = (line.instance_id, line.mode, line.state, "yes" if line.solved else "no", resolved)
+    solved, resolved = ({None: "?", True: "yes", False: "no"}[each] for each in (line.solved, line.resolved))
+    texts = (line.instance_id, line.mode, line.state, solved, resolved)
     numbers = (str(line.nodes), str(line.measurements), f"{line.seconds:.0f}", str(line.tokens))
     return (*texts, *numbers, _dollars(line.cost_usd), str(line.flagged), line.stop)
 
@@ -175,6 +231,8 @@ def _dollars(cost_usd: float | None) -> str:
 
 def headline(lines: Sequence[Line]) -> str:
     """The rate and the mode in one sentence."""
+    if not lines:
+        return "no instance was begun yet"
     sums = total(lines)
     modes = "/".join(sums["modes"])
     states = ", ".join(f"{count} {state}" for state, count in sums["states"].items())

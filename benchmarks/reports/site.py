@@ -14,18 +14,15 @@ from urllib.parse import quote
 
 from agent.analysis.report.web import as_html
 from agent.analysis.report.web.document import document
-from agent.errors import RamifyError, UsageError
-from agent.run.run import Run
-from agent.solver.outcome import result_of
-from agent.solver.warnings import manipulations
-from benchmarks.batch.batch import read_identity
+from agent.errors import UsageError
+from benchmarks.batch.batch import PLAN, read_identity
 from benchmarks.reports.comparison import UNITS
 from benchmarks.reports.curves import read_curves
-from benchmarks.reports.report import Line, read_report, total
+from benchmarks.reports.report import Line, line_of_run, read_progress, total
 
 DEPTH = 2
 """How far below the folder a run may be: the folder may hold batches, and a batch holds runs."""
-BATCH_FILES = ("batch.json", "results.jsonl", "preds.verdicts.jsonl")
+BATCH_FILES = ("batch.json", "results.jsonl", "preds.verdicts.jsonl", PLAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +46,15 @@ class Site:
         pages, batches = self.pages(), list(self._batches())
         rows = [row for batch in batches for row in self._of_batch(batch, pages)]
         in_batches = {row["page"] for row in rows}
-        rows += [row for page, run in pages.items() if page not in in_batches and (row := _of_run(page, run))]
+        alone = {page: line_of_run(run) for page, run in pages.items() if page not in in_batches}
+        rows += [_row(line, "", page) for page, line in alone.items() if line]
         if not rows and not batches:
             raise UsageError(
                 f"{self.folder} holds neither a batch nor a run: give what `bench run --out` or solve made"
             )
         facts = {
             "title": self.folder.resolve().name,
-            "batches": [_summary(batch) for batch in batches],
+            "batches": [self._summary(batch) for batch in batches],
             "rows": rows,
             "curves": _curves(batches),
             "refresh_s": self.refresh_s if any(row["state"] == "running" for row in rows) else None,
@@ -90,8 +88,12 @@ class Site:
 
     def _of_batch(self, batch: Path, pages: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
         of = {run: page for page, run in pages.items()}
-        for line in read_report(batch):
+        for line in read_progress(batch, self._holds):
             yield _row(line, batch.name, of.get(batch / line.instance_id))
+
+    def _summary(self, batch: Path) -> dict[str, Any]:
+        identity, lines = read_identity(batch), read_progress(batch, self._holds)
+        return {"name": batch.name, "model": identity.model, "mode": identity.mode, "total": total(lines)}
 
 
 def _page(run: Path) -> str:
@@ -101,37 +103,6 @@ def _page(run: Path) -> str:
 
 def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
     return {**asdict(line), "batch": batch, "page": page, "link": None if page is None else quote(page)}
-
-
-def _of_run(page: str, directory: Path) -> dict[str, Any] | None:
-    """The row of a run that belongs to no batch; None if its journal cannot be read."""
-    try:
-        with Run.read(directory) as run:
-            usage, ended = run.usage, run.ended
-            line = Line(
-                instance_id=directory.name,
-                mode="",
-                state="done" if ended else "running",
-                solved=ended is not None and result_of(run, ended).resolved,
-                resolved=None,
-                nodes=len(run.tree),
-                measurements=usage.measurements,
-                seconds=run.elapsed_s,
-                cost_usd=None if usage.unpriced_calls else usage.cost_usd,
-                stop=ended.stop.lower() if ended else "",
-                why="",
-                tokens=usage.tokens,
-                model_calls=usage.model_calls,
-                flagged=len(manipulations(run)),
-            )
-    except RamifyError:
-        return None
-    return _row(line, "", page)
-
-
-def _summary(batch: Path) -> dict[str, Any]:
-    identity, lines = read_identity(batch), read_report(batch)
-    return {"name": batch.name, "model": identity.model, "mode": identity.mode, "total": total(lines)}
 
 
 def _curves(batches: list[Path]) -> dict[str, Any]:

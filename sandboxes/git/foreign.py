@@ -61,6 +61,8 @@ class View:
     """Works on the repository's content through directories of our own."""
     settings: Mapping[str, str]
     """The repository's own settings by lower-case name, without included files; the last value of each."""
+    work_tree: Path | None = None
+    """As `Location.work_tree`."""
 
     def commit(self, name: str = "HEAD") -> str:
         """The commit of that name; empty if it does not exist."""
@@ -68,7 +70,8 @@ class View:
         return output.decode().strip()
 
     def dirty(self) -> bool:
-        """Whether there are uncommitted changes or untracked files. Submodules are not inspected.
+        """Whether there are uncommitted changes or untracked files, other than a virtual environment. Submodules are
+        not inspected.
 
         Filters do not run. A file with a filter counts as changed if its size or times differ, mostly as in git itself.
 
@@ -88,14 +91,19 @@ class View:
         return bool(self._changed())
 
     def _changed(self) -> list[bytes]:
-        """The entries of `git status --porcelain`."""
+        """The entries of `git status --porcelain`, without virtual environments that are not tracked."""
         ignores = {"COUNT": "1", "KEY_0": "core.excludesFile", "VALUE_0": users_excludes()}
         listing = self.git.run(
             *("status", "--porcelain", "--no-renames", "--ignore-submodules=all", "-z"),
             env={f"GIT_CONFIG_{name}": value for name, value in ignores.items()},
             timeout_s=STATUS_S,
         )
-        return [entry for entry in listing.split(b"\0") if entry]
+        return [entry for entry in listing.split(b"\0") if entry and not self._is_environment(entry)]
+
+    def _is_environment(self, entry: bytes) -> bool:
+        """Whether an entry is a virtual environment that is not tracked."""
+        marker = Path(os.fsdecode(entry.removeprefix(b"?? ")), "pyvenv.cfg")
+        return entry.startswith(b"?? ") and self.work_tree is not None and bool(_kind(self.work_tree / marker))
 
     def _are_filtered(self, paths: Sequence[bytes]) -> bool:
         """Whether all these files have a filter attribute."""
@@ -157,7 +165,7 @@ def opened(location: Location, *, writable: bool = False) -> Iterator[View]:
                 (git_dir / name).symlink_to((location.common_dir / name).absolute())
         _copy_rules(location, git_dir)
         _copy_index(location.git_dir, git_dir)
-        yield View(Git(git_dir, location.work_tree, guarded=True), settings)
+        yield View(Git(git_dir, location.work_tree, guarded=True), settings, location.work_tree)
 
 
 def _settings(location: Location, scratch: Path) -> dict[str, str]:

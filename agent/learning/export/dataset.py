@@ -51,7 +51,7 @@ class Order:
 
 
 def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
-    """Write the rows of these runs to the folder `out` and return the manifest.
+    """Write the rows of these runs to the folder `out` and return the manifest. Without rows, nothing is written.
 
     Raises:
         UsageError: the folder is not empty, or Parquet cannot be written.
@@ -63,6 +63,9 @@ def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
     with Files(folder, FORMATS[order.format].aside, order.parquet) as files:
         sources = look(runs, order, files.write)
     manifest = _manifest(order, sources, files)
+    if not manifest["rows"]:
+        folder.rmdir()
+        return manifest
     write_atomically(folder / "manifest.json", json.dumps(manifest, indent=1).encode() + b"\n")
     write_atomically(folder / "README.md", card(manifest).encode())
     if len(manifest["counts"].get("policy", ())) > 1:

@@ -58,9 +58,17 @@ FORMATS = {
     "critique": Format(Critique, "whole attempts, each judged by whether it solved the task"),
     "plan": Format(Plan, "plans in words that led to solved states or better rounds"),
     "trajectories": Format(Trajectories, "whole rollouts with patch and outcome, including failed ones"),
-    "edit": Format(Edits, "right edits of a function, for --model edit (TRL: SFTTrainer)", {"kind": "sft"}),
-    "edit-preference": Format(Judged, "a right edit and a wrong one (TRL: DPOTrainer)", {"kind": "preference"}),
-    "edit-kto": Format(Judged, "edits, and whether they were right (TRL: KTOTrainer)", {"kind": "kto"}),
+    "edit": Format(
+        Edits, "right edits of functions, which searches with --model edit record (TRL: SFTTrainer)", {"kind": "sft"}
+    ),
+    "edit-preference": Format(
+        Judged,
+        "pairs of a right edit and a wrong one, from searches with --model edit (TRL: DPOTrainer)",
+        {"kind": "preference"},
+    ),
+    "edit-kto": Format(
+        Judged, "edits and whether they were right, from searches with --model edit (TRL: KTOTrainer)", {"kind": "kto"}
+    ),
     "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation, aside=True),
     "openai-preference": Format(Preference, "as preference, in OpenAI's form", form=openai.pair, aside=True),
 }

@@ -14,9 +14,6 @@ from agent.learning.export import Row
 from agent.learning.export.columns import learn
 from agent.learning.export.parquet import tabulate
 
-ROWLESS: tuple[set[str], ...] = (set(), {"manifest.json", "README.md"})
-"""What a folder may hold before an export, by name."""
-
 
 class Files:
     """The files of a folder, each opened with its first row. As a context manager, it removes them all if an export
@@ -90,12 +87,12 @@ def as_line(value: Any) -> bytes:
 
 
 def new_folder(folder: Path) -> Path:
-    """Create the folder if it does not exist. One with the manifest of an export without rows is used again.
+    """Create the folder if it does not exist.
 
     Raises:
         UsageError: the folder is not empty, or cannot be made.
     """
-    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} not in ROWLESS):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder} exists and is not empty; name a new directory")
     try:
         folder.mkdir(parents=True, exist_ok=True)

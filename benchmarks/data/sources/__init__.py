@@ -106,12 +106,13 @@ def _undivided(folder: Path, work: Path, *, reveal: bool) -> Source | None:
 
 
 def _of_file(file: Path, work: Path, *, reveal: bool) -> Source:
-    """The source of a file. Its first row tells whether the checkouts are bundles beside the file or are in images."""
+    """The source of a file. The first row that can be read tells whether the checkouts are bundles beside the file or
+    are in images."""
     from benchmarks.data.sources.bundles import Bundles
     from benchmarks.data.sources.files import read_rows
     from benchmarks.data.sources.table import Table
 
-    rows = (row for row in read_rows([file]) if not isinstance(row, ValueError))
+    rows = (row for _, row in read_rows([file]) if not isinstance(row, ValueError))
     if "bundle" in next(rows, {}):
         return Bundles(file, work, reveal=reveal)
     return Table(str(file), lambda: [file], reveal)

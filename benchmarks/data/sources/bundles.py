@@ -13,12 +13,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from agent.errors import UsageError
 from agent.task import Task
 from benchmarks.data import clones
-from benchmarks.data.instances import Hidden, Instance
-from benchmarks.data.jsonl_ledger import read_lines
+from benchmarks.data.instances import Hidden, Instance, InstanceBroken
 from benchmarks.data.sources import columns
+from benchmarks.data.sources.faults import instances_of
 from sandboxes import Workspace
 
 ENV = "/opt/env"
@@ -39,25 +38,17 @@ class Bundles:
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:
-        """The instances, in the order of the file.
+        """The instances, in the order of the file (`benchmarks.data.sources.faults`).
 
         Raises:
-            UsageError: a line lacks a field, or an id occurs twice.
+            UsageError: no row can be used.
         """
-        seen: set[str] = set()
-        for number, row in enumerate(read_lines(self.file), 1):
-            try:
-                instance = self._instance(row)
-            except (KeyError, TypeError, ValueError, AttributeError, clones.GitRefused) as error:
-                reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
-                raise UsageError(f"{self.file}, instance {number}: {reason}") from error
-            if instance.id in seen:
-                raise UsageError(f"{self.file} has {instance.id} twice")
-            seen.add(instance.id)
-            yield instance
+        return instances_of([self.file], self._instance, "revealed" if self.reveal else "hidden")
 
     def prepare(self, instance: Instance) -> None:
         """Clone the bundle; with `reveal`, add the hidden tests to the base commit."""
+        if instance.fault:
+            raise InstanceBroken(instance.fault)
         folder = instance.task.workspace.path
         assert folder is not None
         clones.clone(self.file.parent / instance.task.tags["bundle"], instance.task.base, folder)

@@ -42,13 +42,13 @@ def patch(text: str | None) -> bytes:
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
-def instance_name(instance_id: str) -> str:
+def instance_name(instance_id: object) -> str:
     """The id, after a check that it can name a folder.
 
     Raises:
         ValueError: it cannot.
     """
-    if not instance_id or instance_id.startswith(".") or "/" in instance_id or "\0" in instance_id:
+    if not isinstance(instance_id, str) or not instance_id or instance_id[0] == "." or {"/", "\0"} & {*instance_id}:
         raise ValueError(f"the instance_id {instance_id!r} cannot name a folder")
     return instance_id
 

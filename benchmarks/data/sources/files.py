@@ -20,42 +20,43 @@ _PART = re.compile(r"-\d+-of-\d+.*")
 _ABOUT = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json")
 
 
-def read_rows(files: Iterable[Path]) -> Iterator[Row | ValueError]:
-    """The rows of these files, in order; a row that cannot be read is replaced by the error.
+def read_rows(files: Iterable[Path]) -> Iterator[tuple[str, Row | ValueError]]:
+    """The rows of these files, in order, each with its place for messages; a row that cannot be read is replaced by the
+    error.
 
     Raises:
         UsageError: a file is not a table of rows, or its format cannot be read here.
     """
     for file in files:
         folder = programs.folder_beside(file)
-        for row in _rows_of(file):
-            yield row if folder is None or isinstance(row, ValueError) else programs.with_programs(row, folder)
+        for place, row in _rows_of(file):
+            yield place, row if folder is None or isinstance(row, ValueError) else programs.with_programs(row, folder)
 
 
-def _rows_of(file: Path) -> Iterable[Row | ValueError]:
+def _rows_of(file: Path) -> Iterator[tuple[str, Row | ValueError]]:
     if file.suffix == ".jsonl":
-        return _lines(file)
+        return ((f"{file}:{number}", row) for number, row in _lines(file))
     if file.suffix == ".json":
-        return _array(file)
+        return ((f"{file}, row {number}", row) for number, row in enumerate(_array(file), 1))
     if file.suffix in (".parquet", ".arrow"):
-        return _table(file)
+        return ((f"{file}, row {number}", row) for number, row in enumerate(_table(file), 1))
     raise UsageError(f"{file} is not a table of instances; give a file that ends with {', '.join(SUFFIXES)}")
 
 
-def _lines(file: Path) -> Iterator[Row | ValueError]:
+def _lines(file: Path) -> Iterator[tuple[int, Row | ValueError]]:
     try:
         with file.open("rb") as lines:
-            yield from (_object(line, number) for number, line in enumerate(lines, 1) if line.strip())
+            yield from ((number, _object(line)) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _object(line: bytes, number: int) -> Row | ValueError:
+def _object(line: bytes) -> Row | ValueError:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return ValueError(f"line {number} is not JSON: {error}")
-    return row if isinstance(row, dict) else ValueError(f"line {number} is not a JSON object")
+        return ValueError(f"the line is not JSON: {error}")
+    return row if isinstance(row, dict) else ValueError("the line is not a JSON object")
 
 
 def data_files(folder: Path) -> list[Path]:

@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 
-from agent.errors import UsageError
-from agent.task import Task
-from benchmarks.data.instances import Hidden, Instance, InstanceBroken, Mode
+from benchmarks.data.instances import Instance, InstanceBroken
 from benchmarks.data.sources import changes, images
 from benchmarks.data.sources.blinding import blinded
-from benchmarks.data.sources.columns import Row, instance_name
-from benchmarks.data.sources.files import read_rows
+from benchmarks.data.sources.columns import Row
+from benchmarks.data.sources.faults import instances_of
 from benchmarks.data.sources.formats import format_of
 from benchmarks.data.sources.swebench import COMMANDS
-from sandboxes import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +26,12 @@ class Table:
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:
-        """The instances, in the order of the rows. A row that cannot be used becomes an instance with a `fault`.
+        """The instances, in the order of the rows (`benchmarks.data.sources.faults`).
 
         Raises:
-            UsageError: no row can be used; the message is the fault of the first.
+            UsageError: no row can be used.
         """
-        read = self._read()
-        broken = list[Instance]()
-        for instance in read:
-            if not instance.fault:
-                yield from (*broken, instance, *read)
-                return
-            broken.append(instance)
-        if broken:
-            raise UsageError(broken[0].fault)
+        return instances_of(self.files(), self._instance, "revealed" if self.reveal else "hidden")
 
     def prepare(self, instance: Instance) -> None:
         """Do nothing: the checkout is in the image.
@@ -53,43 +42,9 @@ class Table:
         if instance.fault:
             raise InstanceBroken(instance.fault)
 
-    def _read(self) -> Iterator[Instance]:
-        seen: set[str] = set()
-        for number, row in enumerate(read_rows(self.files()), 1):
-            instance = self._instance(number, row)
-            if instance.id in seen:
-                fault = instance.fault or self._fault(number, row, "an earlier row has this instance_id")
-                instance = self._broken(f"row-{number}", fault)
-            seen.add(instance.id)
-            yield instance
-
-    def _instance(self, number: int, row: Row | ValueError) -> Instance:
-        try:
-            if isinstance(row, ValueError):
-                raise row
-            instance = format_of(row).read(row)
-            return revealed(instance) if self.reveal else blinded(instance, COMMANDS.get(instance.language, ""))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-            return self._broken(_id_of(row) or f"row-{number}", self._fault(number, row, reason))
-
-    def _fault(self, number: int, row: Row | ValueError, reason: str) -> str:
-        instance_id = _id_of(row)
-        return f"{self.name}, instance {number}{f' ({instance_id})' if instance_id else ''}: {reason}"
-
-    def _broken(self, name: str, fault: str) -> Instance:
-        """The instance for a row that cannot be used."""
-        task = Task(id=name, statement="", workspace=Workspace(), test_command="")
-        mode: Mode = "revealed" if self.reveal else "hidden"
-        return Instance(task, Hidden((), (), b"", b""), mode, fault=fault)
-
-
-def _id_of(row: Row | ValueError) -> str:
-    """The row's instance_id; empty if that cannot name a folder."""
-    try:
-        return "" if isinstance(row, ValueError) else instance_name(str(row.get("instance_id") or ""))
-    except ValueError:
-        return ""
+    def _instance(self, row: Row) -> Instance:
+        instance = format_of(row).read(row)
+        return revealed(instance) if self.reveal else blinded(instance, COMMANDS.get(instance.language, ""))
 
 
 def revealed(instance: Instance) -> Instance:

@@ -5,6 +5,8 @@ import { radius } from "./states.js";
 const READABLE = { columns: 0.62, rings: 0.95 };
 const LONGEST = { leaf: 64, inner: 24 };
 const HEIGHT = 13;
+const END = 8;
+const LITTLE = 0.3;
 
 export function drawLabels(context, scene, view, seen) {
   if (view.k < READABLE[scene.mode]) return;
@@ -18,17 +20,17 @@ export function drawLabels(context, scene, view, seen) {
   });
   const wanted = seen.filter((id) => !scene.found || scene.found.has(id));
   if (scene.mode === "rings") for (const id of wanted) drawTurned(context, scene, id);
-  else drawBeside(context, scene, seen, wanted);
+  else drawBeside(context, scene, seen, wanted, view.edge);
 }
 
-// What matters most is written first.
-function drawBeside(context, scene, seen, wanted) {
+// What matters most is written first. `edge`: where the drawing ends on the right.
+function drawBeside(context, scene, seen, wanted, edge) {
   const boxes = makeBoxes(HEIGHT);
   for (const id of seen) boxes.take(around(scene, id));
   const rank = (id) => (id === scene.selected ? 0 : scene.best.has(id) ? 1 : 2);
   for (const id of [...wanted].sort((a, b) => rank(a) - rank(b) || a - b)) {
     context.textAlign = scene.places[id].leaf ? "left" : "center";
-    const place = placesFor(context, scene, id).find(({ box }) => boxes.free(box));
+    const place = placesFor(context, scene, id, edge).find(({ box }) => boxes.free(box));
     if (!place) continue;
     boxes.take(place.box);
     write(context, place.words, place.x, place.y);
@@ -36,10 +38,18 @@ function drawBeside(context, scene, seen, wanted) {
 }
 
 // Where its words may stand, the best place first: beside a leaf, above or below any other state.
-function placesFor(context, scene, id) {
-  const sides = scene.places[id].leaf ? [0] : [-1, 1];
-  const texts = [long(scene, id), short(scene, id)];
+function placesFor(context, scene, id, edge) {
+  const { leaf, x } = scene.places[id];
+  const sides = leaf ? [0] : [-1, 1];
+  const room = leaf ? edge - x - reach(scene.nodes[id]) - END : Infinity;
+  const texts = [fitted(context, long(scene, id), room), short(scene, id)].filter(Boolean);
   return texts.flatMap((words) => sides.map((side) => placed(context, scene, id, words, side)));
+}
+
+// As much of the words as there is room for; nothing where that would be too little.
+function fitted(context, words, room) {
+  const share = room / context.measureText(words).width;
+  return share < LITTLE ? "" : shortened(words, Math.floor(words.length * share));
 }
 
 function around({ nodes, places }, id) {

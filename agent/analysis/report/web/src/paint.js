@@ -27,7 +27,8 @@ export function paint(canvas, camera, scene) {
 function inSight(canvas, camera) {
   const first = camera.toWorld(-BEYOND, -BEYOND);
   const last = camera.toWorld(canvas.clientWidth + BEYOND, canvas.clientHeight + BEYOND);
-  return { left: first.x, top: first.y, right: last.x, bottom: last.y };
+  const edge = camera.toWorld(canvas.clientWidth, 0).x;
+  return { left: first.x, top: first.y, right: last.x, bottom: last.y, edge };
 }
 
 function idsInSight({ places, count }, { left, right, top, bottom }) {

@@ -26,7 +26,7 @@ const FITS = {
   "not resolved": (row) => row.resolved === false,
   "not graded": (row) => row.resolved === null,
   solved: (row) => row.solved,
-  "failed for outside reasons": (row) => row.state === "infra" || row.state === "config",
+  "failed for outside reasons": (row) => ["infra", "broken", "config"].includes(row.state),
 };
 
 export function makeTable(rows, last = {}) {
