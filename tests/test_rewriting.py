@@ -85,6 +85,14 @@ def test_files_that_it_would_take_too_long_to_rewrite_keep_their_plain_assertion
     assert "1 == 2" not in report.messages[VALUES]
 
 
+def test_a_state_has_less_time_for_it_than_the_base_state_whose_files_are_kept(provider, tmp_path):
+    lab = Lab(provider, tmp_path, FILES, f"SLOW_S=1 {PYTEST}")
+    report = run(lab, lab.state({"calc.py": "LEFT, RIGHT = 3, 4\n"}), run_s=10.0)
+    assert "['test_a.py']" in report.messages[NAMES]
+    assert "3 == 4" not in report.messages[VALUES]
+    assert "1 == 2" in run(lab, lab.base, run_s=10.0).messages[VALUES]
+
+
 def test_a_run_of_the_base_state_that_is_killed_leaves_nothing(provider, tmp_path):
     lab = Lab(provider, tmp_path, FILES, f"{PYTEST}; sleep 1000")
     rules = rules_for(lab.provider, lab.task, lab.base)

@@ -39,8 +39,9 @@ SHARED_FILES = ("__init__.py", "conftest.py")
 FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
 """Seconds for a test that starts just before the run's time is up."""
-REWRITING = 0.3
-"""Share of the run's time for rewriting assertions: all files of SymPy take longer than a run may."""
+REWRITING, ARCHIVING = 0.05, 0.3
+"""Share of the run's time for rewriting assertions, and where the rewritten files are kept for later runs: all files of
+SymPy take longer than a run may."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock = time.perf_counter
@@ -104,7 +105,8 @@ class Reporter:
 
     def limit_rewriting(self, orders: dict[str, Any]) -> None:
         """Rewrite no test file again that is in an archive, and others only for a part of the run's time."""
-        self.rewriter = Rewriter(REWRITING * orders["run_s"], orders.get("archive", ""))
+        archive = orders.get("archive", "")
+        self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * orders["run_s"], archive)
         self.rewriter.read(orders.get("archives", ()))
         self.rewriter.begin()
 
