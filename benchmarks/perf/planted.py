@@ -71,19 +71,22 @@ def _measure(
     fixed, why = apply_patch(provider, base, patch)
     if fixed is None:
         raise SystemExit(f"{branch}: {why}")
-    seconds, busy = [], []
+    seconds, busy, starts = [], [], []
     for state in (fixed, *(_commented(provider, base, fixed, n) for n in range(MORE_STATES))):
         began, used = time.monotonic(), _cpu_s()
         report = measurer.measure(state)
         seconds.append(time.monotonic() - began)
         busy.append(_cpu_s() - used)
+        starts.append(report.start)
     repaired = compare(measurer.baseline.report, report).fixed
     late = sum(baseline.late.values())
     print(
         f"{branch}: base {baseline_s:.0f} s, of CPU time {baseline_cpu_s:.0f} s; "
         f"{baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late"
     )
-    print(f"    states: {_listed(seconds)}, of CPU time {_listed(busy)}; {report.scope}", flush=True)
+    print(
+        f"    states ({', '.join(starts)}): {_listed(seconds)}, of CPU time {_listed(busy)}; {report.scope}", flush=True
+    )
     if not report.valid:
         print(f"    not valid: {report.problem}")
     for test in repaired:
