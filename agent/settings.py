@@ -160,7 +160,7 @@ class MeasureSettings(BaseModel):
     """Seconds that the first run of all tests may take. Tests that it does not reach are run in the root state when
     they are needed; with 0, every test is."""
     scope_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds that a run of the tests that a change can reach may take. They are chosen to take an estimated quarter of
+    """Seconds that a run of the tests that a change can reach may take. They are chosen to take an estimated fifth of
     it."""
     final_s: Annotated[float, Field(ge=0)] = 900.0
     """Seconds that the final run of all tests may take, where states are measured by a part of them; 0: no final run.

@@ -11,6 +11,7 @@ from shlex import quote
 
 from agent.measure.reading import Transcript, fetch
 from agent.measure.warm.planting import Limits, plan, plant_reporter, shell
+from agent.measure.warm.rewritten import Rewritten
 from sandboxes import ExecResult, Sandbox
 
 NOTHING_COLLECTED = 5
@@ -20,14 +21,22 @@ END = "wait $p{part}; c=$?; [ $c = 0 ] || [ $c = {nothing} ] || code=$c; cat {ou
 
 
 def run_in_parts(
-    box: Sandbox, command: str, tests: Sequence[str], site_packages: Sequence[str], limits: Limits
+    box: Sandbox,
+    command: str,
+    tests: Sequence[str],
+    site_packages: Sequence[str],
+    limits: Limits,
+    rewritten: Rewritten,
+    *,
+    archive: bool,
 ) -> tuple[Transcript, ExecResult]:
     """Run all parts; returns their merged transcript and the exit status, 0 if every part succeeded. The transcript
-    is empty when the fork was lost."""
+    is empty when the fork was lost. `archive`: add to `rewritten`."""
     plans = [plan(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
     for part, planned in enumerate(plans):
-        plant_reporter(box, planned, tests, limits, part=(part, len(plans)))
+        archives = rewritten.plant(box, planned)
+        plant_reporter(box, planned, tests, limits, part=(part, len(plans)), archives=archives, archive=archive)
         output = f"{planned.folder}.output"
         own = " ".join(map(quote, shell(command, planned)))
         begin.append(BEGIN.format(command=own, output=output, part=part))
@@ -36,6 +45,8 @@ def run_in_parts(
     result = box.exec(["/bin/sh", "-c", script], timeout_s=limits.kill_s)
     if result.timed_out:
         return Transcript(), result
+    for planned in plans if archive else ():
+        rewritten.fetch(box, planned)
     return _together([fetch(box, planned.report, planned.nonce) for planned in plans]), result
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
@@ -19,6 +19,7 @@ from agent.measure.parts import run_in_parts
 from agent.measure.protection import Protection, protect
 from agent.measure.reading import Transcript, fetch, from_exit_code, from_transcript
 from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
+from agent.measure.warm.rewritten import Rewritten
 from agent.measure.warm.runner import Warm, find_warm
 from agent.task import Task
 from sandboxes import Change, ExecResult, Provider, Sandbox, Snapshot
@@ -31,9 +32,9 @@ MORE_TIMEOUTS = 3
 """A run is cut short when this many more tests time out than in the base state."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
-_Found = tuple[tuple[str, ...], Warm | None]
+_Found = tuple[tuple[str, ...], Warm | None, Rewritten]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
-"""The Python of a command and its packages, per base state. The lookup takes as long as a quick test."""
+"""The Python of a command, its packages and its archives, per base state. The lookup takes as long as a quick test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Rules:
     """How runs are copied from a template; None: each starts a new process."""
     by_path: bool = False
     """Give pytest the files of the named tests instead of the command's own selection."""
+    rewritten: Rewritten = field(default_factory=Rewritten, compare=False, repr=False)
+    """What pytest need not rewrite again."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
@@ -58,8 +61,9 @@ def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteRep
     limits = calibrate(baseline) if baseline else GENEROUS
     if adapter_of(adapter):
         return Rules(protection, (), limits, adapter)
-    site_packages, warm = _looked_up(provider, base, task.test_command)
-    return Rules(protection, site_packages, limits, adapter, warm if baseline and adapter == "pytest" else None)
+    site_packages, warm, rewritten = _looked_up(provider, base, task.test_command)
+    warm = warm if baseline and adapter == "pytest" else None
+    return Rules(protection, site_packages, limits, adapter, warm, rewritten=rewritten)
 
 
 def _looked_up(provider: Provider, base: Snapshot, command: str) -> _Found:
@@ -67,7 +71,7 @@ def _looked_up(provider: Provider, base: Snapshot, command: str) -> _Found:
     key = (base.id, command)
     if key not in known:
         with provider.at(base) as box:
-            known[key] = find_site_packages(box, command), find_warm(box, command)
+            known[key] = find_site_packages(box, command), find_warm(box, command), Rewritten()
     return known[key]
 
 
@@ -121,7 +125,8 @@ def run_restored(
             return run_unknown(box, task.test_command, rules.limits)
         if adapter := adapter_of(rules.adapter):
             return run_adapted(box, adapter, task.test_command, tests, rules.limits)
-        transcript, result = _run_planted(box, task.test_command, tests, rules)
+        is_base = snapshot.digest == base.digest and not files
+        transcript, result = _run_planted(box, task.test_command, tests, rules, archive=is_base)
     report = from_transcript(transcript, result, tests)
     return replace(report, command=_by_path(task.test_command, tests)) if rules.by_path else report
 
@@ -163,12 +168,19 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
     return ""
 
 
-def _run_planted(box: Sandbox, command: str, tests: Sequence[str], rules: Rules) -> tuple[Transcript, ExecResult]:
+def _run_planted(
+    box: Sandbox, command: str, tests: Sequence[str], rules: Rules, *, archive: bool
+) -> tuple[Transcript, ExecResult]:
     if rules.limits.jobs > 1 and not rules.by_path:
-        return run_in_parts(box, command, tests, rules.site_packages, rules.limits)
+        limits, rewritten = rules.limits, rules.rewritten
+        return run_in_parts(box, command, tests, rules.site_packages, limits, rewritten, archive=archive)
     planned = plan(rules.site_packages)
-    plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path)
-    return run_planned(box, command, planned, rules.limits)
+    archives = rules.rewritten.plant(box, planned)
+    plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path, archives=archives, archive=archive)
+    transcript, result = run_planned(box, command, planned, rules.limits)
+    if archive and not result.timed_out:
+        rules.rewritten.fetch(box, planned)
+    return transcript, result
 
 
 def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Transcript, ExecResult]:

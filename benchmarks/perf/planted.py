@@ -9,6 +9,7 @@ Each branch of the repository has a bug, and the patch repairs it.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import tempfile
 import time
@@ -18,9 +19,12 @@ from pathlib import Path
 from statistics import median
 
 from agent.evaluate.verification import apply_patch
+from agent.measure import SuiteReport
 from agent.measure.adapters.registry import choose
 from agent.measure.comparison import compare
+from agent.measure.ids import file_of
 from agent.measure.measurer import Measurer, find_baseline
+from agent.measure.suite import GENEROUS, run_suite
 from agent.measure.timing import Timing
 from agent.task import Task
 from benchmarks.data.sources.bundles import workspace_of
@@ -40,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--require", action="append", default=[], help="a package that the tests need")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--final-s", type=float, default=0.0, help="seconds for a run of all tests at the end")
+    parser.add_argument("--within", metavar="FOLDER", help="in the end run all tests below it with the bug")
     parser.add_argument("bugs", nargs="+", metavar="BRANCH=PATCH")
     given = parser.parse_args(arguments)
     timing = Timing(jobs=given.jobs, final_s=given.final_s)
@@ -51,36 +56,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
             subprocess.run(clone, check=True)
             framework, command = choose(repo, given.test, None)
             task = Task(bug, "", workspace_of(repo, given.require), command, framework=framework)
-            _measure(provider, task, branch, Path(patch).read_bytes(), timing)
-    print(machine())
+            _measure(provider, task, branch, Path(patch).read_bytes(), timing, given.within)
+    print(f"{machine()}, load {os.getloadavg()[1]:.1f}")
 
 
-def _measure(provider: Provider, task: Task, branch: str, patch: bytes, timing: Timing) -> None:
+def _measure(
+    provider: Provider, task: Task, branch: str, patch: bytes, timing: Timing, within: str | None = None
+) -> None:
     base = provider.create(replace(task.workspace, byte_code=True))
-    began = time.monotonic()
+    began, used = time.monotonic(), _cpu_s()
     baseline = find_baseline(provider, task, base, timing=timing)
-    baseline_s = time.monotonic() - began
+    baseline_s, baseline_cpu_s = time.monotonic() - began, _cpu_s() - used
     measurer = Measurer(provider, task, base, baseline, timing=timing)
     fixed, why = apply_patch(provider, base, patch)
     if fixed is None:
         raise SystemExit(f"{branch}: {why}")
-    seconds = []
+    seconds, busy, starts = [], [], []
     for state in (fixed, *(_commented(provider, base, fixed, n) for n in range(MORE_STATES))):
-        began = time.monotonic()
+        began, used = time.monotonic(), _cpu_s()
         report = measurer.measure(state)
         seconds.append(time.monotonic() - began)
+        busy.append(_cpu_s() - used)
+        starts.append(report.start)
     repaired = compare(measurer.baseline.report, report).fixed
     late = sum(baseline.late.values())
     print(
-        f"{branch}: base {baseline_s:.0f} s ({baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late), "
-        f"states {', '.join(f'{each:.1f}' for each in seconds)} s, median {median(seconds):.1f} s; {report.scope}",
-        flush=True,
+        f"{branch}: base {baseline_s:.0f} s, of CPU time {baseline_cpu_s:.0f} s; "
+        f"{baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late"
+    )
+    print(
+        f"    states ({', '.join(starts)}): {_listed(seconds)}, of CPU time {_listed(busy)}; {report.scope}", flush=True
     )
     if not report.valid:
         print(f"    not valid: {report.problem}")
     for test in repaired:
         print(f"    repaired: {test}", flush=True)
-    if timing.final_s:
+    if broken := compare(measurer.baseline.report, report).newly_broken:
+        print(f"    broken: {', '.join(broken)}")
+    if within is not None and timing.final_s:
+        _compare_all(provider, task, measurer, (base, fixed), (report, within, timing.final_s))
+    elif timing.final_s:
         began = time.monotonic()
         whole, _ = measurer.check(fixed, (), timing.final_s)
         compared = compare(measurer.baseline.report, whole)
@@ -89,6 +104,55 @@ def _measure(provider: Provider, task: Task, branch: str, patch: bytes, timing: 
             f"{len(compared.fixed)} repaired; {whole.scope or 'all tests'}",
             flush=True,
         )
+
+
+def _compare_all(
+    provider: Provider,
+    task: Task,
+    measurer: Measurer,
+    states: tuple[Snapshot, Snapshot],
+    rest: tuple[SuiteReport, str, float],
+) -> None:
+    """Print which of all tests below a folder the bug breaks: those that fail with it and not without it."""
+    (base, fixed), (report, within, limit_s) = states, rest
+    known = measurer.baseline.report
+    files = {file_of(test) for test in (*known.outcomes, *known.late)}
+    tests = sorted(file for file in files if file.startswith(within))
+    rules = replace(measurer.rules, limits=replace(GENEROUS, run_s=limit_s))
+    began = time.monotonic()
+    wrong = run_suite(provider, task, base, base, tests, rules)
+    seconds = time.monotonic() - began
+    right = run_suite(provider, task, fixed, base, wrong.failures, rules) if wrong.failures else SuiteReport(valid=True)
+    broken = compare(wrong, right).fixed
+    outside = [test for test in broken if test not in report.outcomes]
+    print(
+        f"    all of {within or 'the suite'}: {len(wrong.outcomes):,} run, {sum(wrong.late.values()):,} late, "
+        f"in {seconds:.0f} s; the bug breaks {len(broken)}, {len(broken) - len(outside)} of them in the scope; "
+        f"{len(right.failures)} fail also without it; not in the scope: {', '.join(outside[:5])}",
+        flush=True,
+    )
+
+
+def _listed(seconds: Sequence[float]) -> str:
+    return f"{', '.join(f'{each:.1f}' for each in seconds)} s, median {median(seconds):.1f} s"
+
+
+def _cpu_s() -> float:
+    """The CPU seconds so far of this process and all below it: on a busy machine the clock tells little."""
+    ticks, children = dict[int, int](), dict[int, list[int]]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    waiting, total = [os.getpid()], 0
+    while waiting:
+        process = waiting.pop()
+        total += ticks.get(process, 0)
+        waiting += children.get(process, ())
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _commented(provider: Provider, base: Snapshot, fixed: Snapshot, number: int) -> Snapshot:

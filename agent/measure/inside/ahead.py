@@ -1,9 +1,8 @@
 """What a template does in advance for every session: it imports installed packages, and keeps the byte code of other
-files, with pytest's assertions if they are tests."""
+files."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 import sys
@@ -12,12 +11,9 @@ from importlib.machinery import SourceFileLoader
 from os import stat  # tests patch that of `os`
 from typing import Any, Dict, Iterator, List, Tuple
 
-from _pytest.assertion import rewrite
-
+from .rewritten import REWRITTEN
 from .stops import is_source
 
-REWRITTEN: Dict[str, Tuple[str, Any]] = {}
-"""The digest of a file's text and its code with pytest's assertions, by file."""
 COMPILED: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
 """A file's `identity` in the file system and its code, by file, as found by other processes."""
 FOUND: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
@@ -58,24 +54,6 @@ def import_ahead(names: List[str], workspace: str) -> None:
 def _import_all(names: List[str]) -> None:
     for name in names:
         importlib.import_module(name)
-
-
-def keep_rewritten() -> None:
-    """Cache rewritten tests from now on."""
-    original: Any = getattr(rewrite, "_rewrite_test", None)
-
-    def rewritten(path: Any, config: Any) -> Tuple[Any, Any]:
-        """The code, preceded by what only a writer of byte code needs."""
-        digest = hashlib.blake2b(path.read_bytes()).hexdigest()
-        known = REWRITTEN.get(str(path))
-        if known is not None and known[0] == digest:
-            return None, known[1]
-        facts, code = original(path, config)
-        REWRITTEN[str(path)] = (digest, code)
-        return facts, code
-
-    if original is not None and sys.dont_write_bytecode:
-        setattr(rewrite, "_rewrite_test", rewritten)  # noqa: B010  # it is nobody's but pytest's
 
 
 def keep_compiled(workspace: str) -> None:

@@ -22,6 +22,7 @@ import pytest
 from .alarm import Alarm, OutOfTime
 from .channel import Channel
 from .failures import Failures
+from .rewritten import Rewriter
 from .wanted import Wanted
 
 TRACEBACKS = ("ExceptionChainRepr", "ReprExceptionInfo")
@@ -38,6 +39,9 @@ SHARED_FILES = ("__init__.py", "conftest.py")
 FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
 """Seconds for a test that starts just before the run's time is up."""
+REWRITING, ARCHIVING = 0.05, 0.3
+"""Share of the run's time for rewriting assertions, and where the rewritten files are kept for later runs: all files of
+SymPy take longer than a run may."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock = time.perf_counter
@@ -86,6 +90,7 @@ class Reporter:
         self.late_s, self.began = float("inf"), 0.0
         """How long a test may run, and when the current one started."""
         self.broken: list[str] = []
+        self.rewriter: Rewriter | None = None
         self.say("open")
 
     def start(self, orders: dict[str, Any]) -> None:
@@ -97,6 +102,13 @@ class Reporter:
         self.ends_at = clock() + orders["run_s"]
         self.late_s = orders["late_s"]
         self.channel.open(orders["report"], orders["nonce"])
+
+    def limit_rewriting(self, orders: dict[str, Any]) -> None:
+        """Rewrite no test file again that is in an archive, and others only for a part of the run's time."""
+        archive = orders.get("archive", "")
+        self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * orders["run_s"], archive)
+        self.rewriter.read(orders.get("archives", ()))
+        self.rewriter.begin()
 
     # -- before the tests
 
@@ -157,6 +169,8 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        if self.rewriter is not None:
+            self.rewriter.end()
         items[:] = [item for item in items if not self.elsewhere(_file(item))]
         self.found = len(items)
         yield
@@ -328,6 +342,8 @@ class Reporter:
             self.finish(self.attempt)
         if self.unread_late and not self.found and session.exitstatus == NOTHING_COLLECTED:
             session.exitstatus, self.found = 0, 1  # there are tests, and there was no time to collect one
+        if self.rewriter is not None:
+            self.rewriter.write()
         self.say(
             "end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told), left_out=len(self.left_out)
         )
@@ -375,6 +391,7 @@ def started(orders: dict[str, Any]) -> Reporter:
     clean_environment(orders["folder"], orders["plugins"])
     reporter = Reporter(orders)
     reporter.start(orders)
+    reporter.limit_rewriting(orders)
     return reporter
 
 

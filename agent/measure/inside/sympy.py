@@ -16,14 +16,17 @@ from collections.abc import Callable
 from typing import Any
 
 try:
-    from .reporter import Reporter, first_hook
-except ImportError:  # there is no pytest, and SymPy's runner is its own
-    Reporter = None  # type: ignore[assignment, misc]
+    import pytest
+except ImportError:  # SymPy's runner is its own
+    pytest = None  # type: ignore[assignment]
 
 from .account import Account, clock, opened
 from .failures import Failures
 from .scripts import Listener, run_as_main
 from .wanted import covers
+
+if pytest is not None:
+    from .reporter import Reporter, first_hook
 
 MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")
 """The module of SymPy's runner, from 1.6 on and before."""
@@ -245,6 +248,7 @@ def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
         reporter: Any = Reporter(orders)
         reporter.channel, reporter.say = Opened(channel), channel.say
         reporter.start(orders)
+        reporter.limit_rewriting(orders)
         plugin: Any = types.ModuleType("plugin")
         plugin.pytest_load_initial_conftests = first_hook(reporter, [])
         return original(args, [*(plugins or ()), plugin])
@@ -263,7 +267,7 @@ def main(orders: dict[str, Any]) -> None:
             session.listen(module)
 
     def have_pytest(module: Any) -> None:
-        if Reporter is not None:
+        if pytest is not None:
             by_pytest(module, orders, channel)
             closed.append(True)
 

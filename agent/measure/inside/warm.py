@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional, Set
 
 import pytest
 
-from .ahead import import_ahead, keep_compiled, keep_rewritten, of_workspace, unpack
+from .ahead import import_ahead, keep_compiled, of_workspace, unpack
+from .rewritten import Rewriter
 from .session import Session
 from .stops import Wish, next_message
 
@@ -38,7 +39,7 @@ def begin(workspace: str) -> None:
     """Act as the template on the connection it was started with. Never returns, except in copies, at their end."""
     connection = socket.socket(fileno=door.SOCKET)
     keep_compiled(workspace)
-    keep_rewritten()
+    Rewriter().begin()
     load_plugins()
     early = [name for name, module in list(sys.modules.items()) if of_workspace(workspace, module)]
     if early:

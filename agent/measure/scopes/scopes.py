@@ -30,7 +30,7 @@ from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 
 log = logging.getLogger(__name__)
 
-ESTIMATED = 0.25
+ESTIMATED = 0.2
 """Share of a scope's time that its tests may take by estimate: estimates err, and a run needs time to start."""
 TEST_S = 0.1
 """Estimate for an unknown test."""

@@ -26,7 +26,7 @@ for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
-REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "reporter"]
+REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "rewritten", "reporter"]
 """The programs of the reporter, each after those it imports."""
 NEVER_S = 1e9
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
@@ -86,6 +86,11 @@ class Plan:
     plugins: tuple[str, ...]
     """Module names in loading order; the reporter is last, and clears all of them away."""
 
+    @property
+    def archive(self) -> str:
+        """The path of what the run rewrote, if it is to archive that."""
+        return f"{self.folder}/archive"
+
     def copies(self, plugin: str) -> list[str]:
         """The folders that a plugin is written to."""
         return [f"{place}/{plugin}" for place in (self.folder, *self.site_packages)]
@@ -113,10 +118,14 @@ def plant_reporter(
     *,
     by_path: bool = False,
     part: tuple[int, int] = (0, 1),
+    archives: Sequence[str] = (),
+    archive: bool = False,
 ) -> None:
     """Write the reporting plugin; it runs only the `wanted` tests, or all when there are none. `by_path`: give pytest
-    their files instead of the command's selection. `part`: the index of this part, from 0, and the number of parts."""
-    orders = orders_of(planned, wanted, limits, by_path=by_path) | {"part": part}
+    their files instead of the command's selection. `part`: the index of this part, from 0, and the number of parts.
+    `archives`: paths of rewritten test files. `archive`: write one of those that are in none."""
+    orders = orders_of(planned, wanted, limits, by_path=by_path) | {"part": part, "archives": archives}
+    orders |= {"archive": planned.archive} if archive else {}
     _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **orders)
 
 

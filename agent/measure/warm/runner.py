@@ -25,6 +25,7 @@ INSIDE = (
     "wanted",
     "cutting",
     "failures",
+    "rewritten",
     "reporter",
     "copies",
     "stops",

@@ -1,0 +1,41 @@
+"""What the runs of a base state archived of its test files (`inside.rewritten`), for the runs of other states.
+
+Law: only runs of the base state add to it, and only a sandbox unpacks it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from agent.measure.warm.planting import Plan
+from sandboxes import Sandbox
+
+BYTES = 64 << 20
+"""Archives kept of one base state."""
+
+
+class Rewritten:
+    """The archives of one base state. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._archives: tuple[bytes, ...] = ()
+
+    def plant(self, box: Sandbox, planned: Plan) -> list[str]:
+        """Write the archives; returns their paths."""
+        with self._lock:
+            archives = self._archives
+        paths = [f"{planned.folder}/archive{number}" for number in range(len(archives))]
+        for path, archive in zip(paths, archives, strict=True):
+            box.write(path, archive)
+        return paths
+
+    def fetch(self, box: Sandbox, planned: Plan) -> None:
+        """Keep what a run of the base state archived, if it did."""
+        try:
+            archive = box.read(planned.archive, max_bytes=BYTES)
+        except OSError:
+            return
+        with self._lock:
+            if sum(map(len, self._archives)) + len(archive) <= BYTES:
+                self._archives += (archive,)
