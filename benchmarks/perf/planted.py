@@ -64,29 +64,24 @@ def _measure(
     provider: Provider, task: Task, branch: str, patch: bytes, timing: Timing, within: str | None = None
 ) -> None:
     base = provider.create(replace(task.workspace, byte_code=True))
-    began, used = time.monotonic(), _cpu_s()
+    began = time.monotonic()
     baseline = find_baseline(provider, task, base, timing=timing)
-    baseline_s, baseline_cpu_s = time.monotonic() - began, _cpu_s() - used
+    baseline_s = time.monotonic() - began
     measurer = Measurer(provider, task, base, baseline, timing=timing)
     fixed, why = apply_patch(provider, base, patch)
     if fixed is None:
         raise SystemExit(f"{branch}: {why}")
-    seconds, busy, starts = [], [], []
+    seconds, starts = [], []
     for state in (fixed, *(_commented(provider, base, fixed, n) for n in range(MORE_STATES))):
-        began, used = time.monotonic(), _cpu_s()
+        began = time.monotonic()
         report = measurer.measure(state)
         seconds.append(time.monotonic() - began)
-        busy.append(_cpu_s() - used)
         starts.append(report.start)
     repaired = compare(measurer.baseline.report, report).fixed
     late = sum(baseline.late.values())
-    print(
-        f"{branch}: base {baseline_s:.0f} s, of CPU time {baseline_cpu_s:.0f} s; "
-        f"{baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late"
-    )
-    print(
-        f"    states ({', '.join(starts)}): {_listed(seconds)}, of CPU time {_listed(busy)}; {report.scope}", flush=True
-    )
+    print(f"{branch}: base {baseline_s:.0f} s ({baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late)")
+    each = ", ".join(f"{state_s:.1f} ({start})" for state_s, start in zip(seconds, starts, strict=True))
+    print(f"    states {each} s, median {median(seconds):.1f} s; {report.scope}", flush=True)
     if not report.valid:
         print(f"    not valid: {report.problem}")
     for test in repaired:
@@ -131,28 +126,6 @@ def _compare_all(
         f"{len(right.failures)} fail also without it; not in the scope: {', '.join(outside[:5])}",
         flush=True,
     )
-
-
-def _listed(seconds: Sequence[float]) -> str:
-    return f"{', '.join(f'{each:.1f}' for each in seconds)} s, median {median(seconds):.1f} s"
-
-
-def _cpu_s() -> float:
-    """The CPU seconds so far of this process and all below it: on a busy machine the clock tells little."""
-    ticks, children = dict[int, int](), dict[int, list[int]]()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))
-        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    waiting, total = [os.getpid()], 0
-    while waiting:
-        process = waiting.pop()
-        total += ticks.get(process, 0)
-        waiting += children.get(process, ())
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _commented(provider: Provider, base: Snapshot, fixed: Snapshot, number: int) -> Snapshot:
