@@ -511,5 +511,5 @@ def test_a_program_of_that_name_which_is_not_djangos_is_none_of_its(tmp_path):
 )
 def test_our_program_begins_in_place_of_theirs_with_its_own_arguments(framework, command, ordered):
     planned = plan(())
-    script = adapter_of(framework).order(planned, command, (), LIMITS).script
+    script = adapter_of(framework).invocation(planned, command, (), LIMITS).script
     assert ordered.format(planned.plugins[-1]) in script
