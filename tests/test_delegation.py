@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.actions import Observation, Submit
 from agent.budget import Budget, Stop, Usage
 from agent.config import load
 from agent.engine.components import Components
@@ -27,6 +28,7 @@ from agent.run.events import Added, Failed, Spent, Started
 from agent.run.journal import read_events
 from agent.run.paths import store_of
 from agent.run.run import Run
+from agent.run.tree.node import Step
 from agent.search.linear import Linear
 from agent.solver.delegation.coordinating import Delegation
 from agent.solver.delegation.plan import REST, SubTask, by_code, check, completed
@@ -251,6 +253,34 @@ def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state
     assert (result.status, result.final) == ("improved", {"passed": 3, "failed": 2})
     assert b'+NAMES = ["b", "c"]' in result.patch
     assert result.notes[-1] == "part part-1 is not merged: its search found nothing that makes its tests pass"
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize(("fails", "status"), [("", "submitted"), ("two", "improved")])
+def test_where_no_test_is_a_goal_the_merged_parts_that_a_model_submitted_are_the_answer(
+    provider, tmp_path, fails, status
+):
+    plan = {"parts": [{"id": name, "statement": "Do it.", "goal_tests": []} for name in ("one", "two")]}
+    plan["parts"][1]["depends_on"] = ["one"]
+
+    def work(task, base, directory, parts, known):
+        name = task.id.rpartition("/")[2]
+        with Run.open(directory) as run:
+            run.record(Started(dump_task(task), {}, base))
+        with provider.at(base) as box:
+            box.write(f"{name}.py", b"DONE = True\n")
+            state = box.snapshot()
+        found = Result("submitted", b"", True, Stop.EXHAUSTED, Usage(), 0, directory, 1, 0.0, {}, {})
+        submits = Step((Submit(),), (Observation("Submitted."),), "Done.")
+        return Work(base, None if name == fails else state, name != fails, found, submits)
+
+    with Run.open(tmp_path / "run") as run:
+        parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)
+        wanted = task(commit(tmp_path / "repo", {"test_all.py": "def test_fine(): pass\n"}), goal_tests=())
+        model = ScriptedModel([answer(json.dumps(plan))])
+        result = solve(wanted, parts, run, begin=partial(Delegation, work, model))
+    assert result.status == status
+    assert [f"b/{name}.py".encode() in result.patch for name in ("one", "two")] == [True, not fails]
 
 
 def test_the_search_of_a_part_is_steered_and_not_the_whole(tmp_path):

@@ -81,6 +81,7 @@ _CHANGE = re.compile(r"^Change ([A-Z]):$", re.MULTILINE)
 _ITEM = re.compile(r"^(\d+)\. ", re.MULTILINE)
 _CHECKLIST = "Answer each question of this checklist"
 _CONTRAST = "Which of them only satisfy the tests"
+_DIVIDE = "Divide it into as few parts"
 _STRATEGY = "propose one strategy for this repair"
 _FAILS = "A test of your own fails"
 _BROKEN = render("chat_left", broken=True, goals=False).strip()
@@ -245,6 +246,9 @@ class CalibratedDeveloper:
             return {"content": json.dumps({"hypothesis": "", "outcome": "improved", "progress": ""})}
         if question.rstrip().endswith('{"reflection": "..."}'):
             return {"content": json.dumps({"reflection": "Nothing that was not known."})}
+        if _DIVIDE in question:
+            whole = {"id": "all", "statement": "All of it.", "goal_tests": [], "files": [], "depends_on": []}
+            return {"content": json.dumps({"parts": [whole]})}
         return {"content": json.dumps({"steps": []})}
 
     def line(self, number: int) -> Line:

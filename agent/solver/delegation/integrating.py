@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from agent.budget import Usage
 from agent.engine.merge import NotFused, join
@@ -14,7 +15,7 @@ from agent.evaluate.verification import Judgement
 from agent.measure.regressions import must_pass
 from agent.run.events import Added, Spent
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.node import Node
+from agent.run.tree.node import Node, Step
 from agent.solver.delegation.attempts import MERGED, Attempt, merged
 from agent.solver.delegation.plan import SubTask
 from agent.solver.delegation.working import Work
@@ -63,7 +64,8 @@ class Integration:
             if search.part.goal_tests and judgement.evaluation.value <= self.tip.value:
                 raise NotFused(f"part {search.part.id} is not trusted: {judgement.evaluation.notes}")
             snapshots.keep(state)
-            self._add(search, state, judgement, MERGED)
+            there = {search.part.id, *(part.id for part in self.merged(plan))}
+            self._add(search, state, judgement, MERGED, self._turns(work, whole=there.issuperset(p.id for p in plan)))
 
     def keep(self, search: Attempt, work: Work) -> None:
         """Keep the best state of an unfinished part as a leaf, if it is an improvement and breaks nothing."""
@@ -71,7 +73,7 @@ class Integration:
             with self._joined(search, work) as (snapshots, state, judgement):
                 if judgement.improved and judgement.evaluation.value > self._best_value():
                     snapshots.keep(state)
-                    self._add(search, state, judgement, PARTIAL)
+                    self._add(search, state, judgement, PARTIAL, self._turns(work, whole=False))
         except NotFused as why:
             log.info("part %s: %s", search.part.id, why)
 
@@ -97,10 +99,18 @@ class Integration:
             self._session.record(Spent(Usage(measurements=judgement.runs), "merge", tip.id))
             yield snapshots, state, judgement
 
-    def _add(self, search: Attempt, state: Snapshot, judgement: Judgement, kind: str) -> None:
+    @staticmethod
+    def _turns(work: Work, *, whole: bool) -> tuple[Step, ...]:
+        """The turn that led to an integrated state. A model's `submit` of a part is one of the issue only with the last
+        part."""
+        if work.turn is None:
+            return ()
+        return (work.turn if whole else replace(work.turn, actions=(), observations=()),)
+
+    def _add(self, search: Attempt, state: Snapshot, judgement: Judgement, kind: str, turns: tuple[Step, ...]) -> None:
         tip, evaluation, name = self.tip, judgement.evaluation, search.part.id
         label = f"merge {name}" if kind == MERGED else f"{name}, not done"
-        node = Node(len(self._run.tree), (tip.id,), (), state, judgement.report, evaluation, policy_id=name,
+        node = Node(len(self._run.tree), (tip.id,), turns, state, judgement.report, evaluation, policy_id=name,
                     terminal=evaluation.solved, label=label, kind=kind)  # fmt: skip
         self._session.record(Added(node, self._session.components.budget.elapsed_s))
 

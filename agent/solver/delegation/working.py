@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Cancel
 
+from agent.actions import Observation
 from agent.engine.components import Components
 from agent.run.events import Asked, Event, Refused, Spent, Started
 from agent.run.run import Run
+from agent.run.tree.node import Node, Step
 from agent.settings import Settings
 from agent.solver import solve as solver
 from agent.solver.result import Result
@@ -29,6 +31,8 @@ class Work:
     done: bool
     """Whether the part's goals are reached in that state."""
     result: Result
+    turn: Step | None = None
+    """What a model says of that state: that it submits it, if it did; None: the state is no model's work."""
 
 
 Worker = Callable[[Task, Snapshot, Path, int, Run], Work]
@@ -62,14 +66,22 @@ class Workers:
             result = solver.solve(
                 task, components, run, settings=dumped, cancel=self.cancel, on_event=self._tell, known=known
             )
-            best = None if result.best_node is None else run.tree[result.best_node].snapshot
-            done = result.resolved or (best is not None and not run.tree.root.report.failures)
-            return Work(base, best, done, result)
+            if result.best_node is None:
+                return Work(base, None, result.resolved, result)
+            best = run.tree[result.best_node]
+            done = result.resolved or not run.tree.root.report.failures
+            return Work(base, best.snapshot, done, result, _turn(best, task.id) if best.by_model else None)
 
     def _tell(self, event: Event) -> None:
         """Pass on events about usage. The states of the search do not belong to the delegating run."""
         if isinstance(event, (Spent, Asked, Refused)):
             self.on_event(event)
+
+
+def _turn(best: Node, name: str) -> Step:
+    submit = best.submission
+    seen = () if submit is None else (Observation("Submitted."),)
+    return Step(() if submit is None else (submit,), seen, f"The work of {name}")
 
 
 def share(settings: Settings, parts: int) -> Settings:
