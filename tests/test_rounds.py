@@ -199,12 +199,12 @@ def test_a_batch_that_cannot_be_run_is_an_error(tmp_path: Path) -> None:
 
 
 def test_an_export_that_was_killed_is_made_again(tmp_path: Path) -> None:
-    History(tmp_path / "task").add(0, did(EDIT))
+    History(tmp_path / "task").add(0, did(EDIT), a=P, b=P)
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "train.jsonl").write_text('{"torn')
-    manifest = export([tmp_path / "task"], "edit", tmp_path / "rows")
+    manifest = export([tmp_path / "task"], "trajectories", tmp_path / "rows")
     assert [each.name for each in (tmp_path / "rows").glob("*.jsonl")] == [each["name"] for each in manifest["files"]]
-    assert export([], "edit", tmp_path / "rows") == manifest
+    assert export([], "trajectories", tmp_path / "rows") == manifest
 
 
 class TestWhatIsComparedOn:
