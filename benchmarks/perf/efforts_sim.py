@@ -66,9 +66,12 @@ EFFORTS: Mapping[str, Mapping[str, Any]] = {
     "tree, judged, two rounds": {"effort": "max"},
 }
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
-    each.name: {"recipe": each.name} for each in everything() if each.kind == "search" and each.needs in ("", "model")
+    each.name: {"recipe": each.name} | ({} if each.needs or "rollouts" in each.settings else {"rollouts": 4})
+    for each in everything()
+    if each.kind == "search" and each.needs in ("", "model")
 }
-"""The recipes that search with one model, without a memory of other issues."""
+"""The recipes that search with one model, without a memory of other issues. Those that can do without a model leave the
+number of rollouts open."""
 ARMS = {**EFFORTS, **SYSTEMS}
 """Settings by name."""
 BASELINE = "four lines, votes"
