@@ -107,6 +107,8 @@ def test_a_repository_with_everything_odd_gets_a_patch_that_applies(tmp_path):
 )
 def test_a_file_that_cannot_be_read_is_no_defect_and_its_name_orders_nothing(tmp_path, arguments, code, says):
     means(tmp_path / "repo")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "journal.jsonl").touch()
     (tmp_path / "deep.toml").write_text("x = " + "[" * 100_000)
     (tmp_path / "long.toml").write_text("workers = " + "9" * 5000)
     (tmp_path / "deep.json").write_text("[" * 100_000)

@@ -6,6 +6,7 @@ import pytest
 
 from agent.analysis.report.web import as_html
 from agent.run.events import Added
+from agent.run.journal import Journal
 from benchmarks.reports.site import Site
 from tests.browser import Visit, browser, screenshots
 from tests.pages import batch, crowd, serving, state, told, write
@@ -379,14 +380,14 @@ def test_a_refresh_keeps_how_the_tree_is_seen_though_it_has_grown(served, tmp_pa
 
 def test_a_refresh_keeps_the_order_and_the_narrowing_of_the_table(served, tmp_path):
     batch(tmp_path / "batch")
-    write(tmp_path / "going_on", told()[:4])
-    page = served("").page
-    page.locator("#unit").select_option("nodes")
-    page.locator("#fit").select_option("solved")
-    page.locator("#words").fill("pkg")
-    for _ in range(2):
-        page.get_by_role("button", name="test runs").click()
-    pass_an_hour(page)
+    with Journal(write(tmp_path / "going_on", told()[:4])):  # as the process that makes the run has it
+        page = served("").page
+        page.locator("#unit").select_option("nodes")
+        page.locator("#fit").select_option("solved")
+        page.locator("#words").fill("pkg")
+        for _ in range(2):
+            page.get_by_role("button", name="test runs").click()
+        pass_an_hour(page)
     assert page.locator("tbody th").all_text_contents() == ["pkg__one-3", "pkg__one-2", "pkg__one-1"]
     assert page.locator("th[aria-sort=descending]").text_content() == "test runs"
     assert [page.locator(f"#{field}").input_value() for field in ("unit", "fit", "words")] == ["nodes", "solved", "pkg"]

@@ -87,24 +87,21 @@ def export(
         raise UsageError("--json is for --report; the counts of an export are in its manifest.json")
     if form and form not in (*FORMATS, *DOCUMENTS):
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
-
-    def chosen() -> list[Path]:
-        return runs_in(runs or [last_run()])
-
+    chosen = runs_in(runs or [last_run()])
     if form in DOCUMENTS:
         _refuse_row_options(split != ALL, easy_first, parquet, exclude, allow_license, tokenizer)
-        for path in write_documents(chosen(), form, _pairs(option), out):
+        for path in write_documents(chosen, form, _pairs(option), out):
             sys.stdout.write(f"{path}\n")
         return
     if report:
         names = [form] if form else [name for name, kind in FORMATS.items() if kind.form is None]
         orders = [_order(name, option, split, exclude or (), allow_license or (), near, tokenizer) for name in names]
-        sys.stdout.write(_reported(chosen(), orders, as_json))
+        sys.stdout.write(_reported(chosen, orders, as_json))
         return
     if not form or out is None:
         raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
     order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(chosen(), replace(order, parquet=parquet, easy_first=easy_first), out)
+    manifest = write(chosen, replace(order, parquet=parquet, easy_first=easy_first), out)
     if not manifest["rows"]:
         raise UsageError(f"nothing was written to {out}: {_why_none(form, manifest['refused'])}")
     sys.stdout.write(_summary(manifest, out))
