@@ -37,11 +37,12 @@ def export(*arguments: object) -> str:
     return done.output
 
 
-def refused(*arguments: object, why: str = "") -> None:
-    """An export without rows writes nothing, and says why."""
-    with pytest.raises(UsageError, match=re.escape(f"nothing was written to {arguments[4]}: ") + f".*{re.escape(why)}"):
-        export(*arguments)
-    assert not Path(str(arguments[4])).exists()
+def refused(folder: Path, form: str, *, exclude: str = "", why: str = "") -> None:
+    """An export of the folder's run without rows writes nothing, and says why."""
+    out, options = folder / "out", ["--exclude", folder / exclude] if exclude else []
+    with pytest.raises(UsageError, match=re.escape(f"nothing was written to {out}: ") + f".*{re.escape(why)}"):
+        export(folder / "run", "--format", form, "--out", out, *options)
+    assert not out.exists()
 
 
 def lines(path: Path) -> list[dict]:
@@ -165,14 +166,7 @@ class TestTheCommand:
 
     def test_passes_over_a_run_that_ended_before_there_was_anything(self, tmp_path: Path) -> None:
         Run.open(tmp_path / "run").close()
-        refused(
-            tmp_path / "run",
-            "--format",
-            "prm",
-            "--out",
-            tmp_path / "out",
-            why="the run ended before its base state was measured (1)",
-        )
+        refused(tmp_path, "prm", why="the run ended before its base state was measured (1)")
 
     def test_names_a_file_that_a_run_has_lost(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path / "run")
@@ -305,7 +299,7 @@ class TestWhatIsKeptOut:
         made.add(0, 0.3, [edit("tamper")], notes=f"{MANIPULATION}\nconftest.py: added")
         made.add(1, 0.3, [edit("on top of it")])
         made.run.close()
-        refused(tmp_path / "run", "--format", "kto", "--out", tmp_path / "out")
+        refused(tmp_path, "kto")
 
     def test_pairs_with_such_rollouts_in_whose_place_others_come(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path / "run")
@@ -410,22 +404,13 @@ class TestWhatIsKeptOut:
         known = "someone/means" if tag == "repo" else "git@github.com:someone/means.git"
         solved_by(tmp_path / "run", "fix", tags={tag: known})
         (tmp_path / "names").write_text(f"{name}\n")
-        refused(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "names")
+        refused(tmp_path, "sft", exclude="names")
 
     @pytest.mark.parametrize("name", ["means-1", "someone/means", "c0ffee"])
     def test_instances_repositories_and_commits_by_name(self, tmp_path: Path, name: str) -> None:
         small_tree(tmp_path / "run").close()
         (tmp_path / "names").write_text(f"another\n{name}\n")
-        refused(
-            tmp_path / "run",
-            "--format",
-            "prm",
-            "--out",
-            tmp_path / "out",
-            "--exclude",
-            tmp_path / "names",
-            why="it is of an excluded instance, repository or commit (4)",
-        )
+        refused(tmp_path, "prm", exclude="names", why="it is of an excluded instance, repository or commit (4)")
 
     @pytest.mark.parametrize("key", ["patch", "problem_statement"])
     def test_patches_and_issues_of_a_benchmark(self, tmp_path: Path, key: str) -> None:
@@ -434,7 +419,7 @@ class TestWhatIsKeptOut:
         patch = f"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old\n+{text}\n"
         row = {"instance_id": "other-1", key: patch if key == "patch" else text}
         (tmp_path / "bench.jsonl").write_text(json.dumps(row) + "\n")
-        refused(tmp_path / "run", "--format", "sft", "--out", tmp_path / "out", "--exclude", tmp_path / "bench.jsonl")
+        refused(tmp_path, "sft", exclude="bench.jsonl")
 
     @pytest.mark.parametrize("sign", ["", "    12\t", "src/x.py:12:", "+"])
     def test_patches_of_a_benchmark_that_were_only_read(self, tmp_path: Path, sign: str) -> None:
@@ -445,16 +430,7 @@ class TestWhatIsKeptOut:
         made.run.close()
         patch = "--- a/x.py\n+++ b/x.py\n@@ -1 +1,4 @@\n-old\n" + "".join(f"+{row}\n" for row in rows)
         (tmp_path / "bench.jsonl").write_text(json.dumps({"instance_id": "other-1", "patch": patch}) + "\n")
-        refused(
-            tmp_path / "run",
-            "--format",
-            "sft",
-            "--out",
-            tmp_path / "out",
-            "--exclude",
-            tmp_path / "bench.jsonl",
-            why="it read an issue or a patch like an excluded one (1)",
-        )
+        refused(tmp_path, "sft", exclude="bench.jsonl", why="it read an issue or a patch like an excluded one (1)")
 
     @pytest.mark.parametrize("known", ["by an edit with the lines around it", "by the patch of a state that is gone"])
     def test_short_patches_of_a_benchmark(self, tmp_path: Path, known: str) -> None:
@@ -468,16 +444,7 @@ class TestWhatIsKeptOut:
             made.note(1, "discarded", {"patch": made.run.journal.put_blob(patch.encode())})
         made.run.close()
         (tmp_path / "bench.jsonl").write_text(json.dumps({"instance_id": "other-1", "patch": patch}) + "\n")
-        refused(
-            tmp_path / "run",
-            "--format",
-            "sft",
-            "--out",
-            tmp_path / "out",
-            "--exclude",
-            tmp_path / "bench.jsonl",
-            why="a patch of it is an excluded one (1)",
-        )
+        refused(tmp_path, "sft", exclude="bench.jsonl", why="a patch of it is an excluded one (1)")
 
     def test_secrets_which_are_replaced_and_the_same_by_the_same(self, tmp_path: Path) -> None:
         solved_by(tmp_path / "run", f"token = '{FAKE_KEY}'", f"again {FAKE_KEY}")

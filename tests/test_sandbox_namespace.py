@@ -511,7 +511,7 @@ def test_stores_share_the_files_of_one_copy_of_etc_and_outlive_it(tmp_path: Path
     assert (second / file).read_bytes() == Path("/etc/profile").read_bytes()
 
 
-def test_a_copy_of_etc_that_is_out_of_date_is_removed_after_a_day(tmp_path: Path) -> None:
+def test_a_copy_of_etc_that_nobody_used_for_a_day_is_removed(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     for name, days in (("old", 2), ("new", 0)):
         (cache / name).mkdir(parents=True)
@@ -519,3 +519,7 @@ def test_a_copy_of_etc_that_is_out_of_date_is_removed_after_a_day(tmp_path: Path
     rootfs.make(tmp_path / "store", cache)
     assert not (cache / "old").exists()
     assert (cache / "new").exists()
+    used = next(copy for copy in cache.iterdir() if copy.name != "new")
+    os.utime(used, (0, 0))
+    rootfs.make(tmp_path / "another", cache)
+    assert used.stat().st_mtime > time.time() - rootfs.UNUSED_S, "it has been used now"

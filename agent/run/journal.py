@@ -114,7 +114,7 @@ class Journal:
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:
-        """Write one event and wait until it is on disk. `Begun` is not waited for: after a failure of the machine the
+        """Write one event and wait until it is on disk. A `Begun` event is not: after a failure of the machine the
         choice is made again."""
         line = encode(event)
         with self._lock:

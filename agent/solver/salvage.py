@@ -1,7 +1,7 @@
 """Salvage: the best patch so far is written to disk as soon as a session is cancelled.
 
-Work in progress ends first. Whoever cancelled may not wait that long: a pipeline kills seconds later. So the patch of
-the best state is written at once, unverified.
+Work in progress ends first, and a pipeline may kill the process before that. The patch of the best state is therefore
+written at once, unverified.
 """
 
 from __future__ import annotations

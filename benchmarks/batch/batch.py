@@ -255,22 +255,15 @@ def _difference(present: Identity, requested: Identity) -> str:
 
 def _differing_settings(present: Identity, requested: Identity) -> str:
     """Each setting that differs, with both values."""
+    from agent.recipes import flattened
     from agent.settings import Settings
 
     if present.chosen is None or requested.chosen is None:
         return f"it only recorded their digest, {present.settings} and not {requested.settings}"
-    defaults = _flat(Settings().model_dump(mode="json"))
-    before, now = defaults | _flat(present.chosen), defaults | _flat(requested.chosen)
+    defaults = flattened(Settings().model_dump(mode="json"))
+    before, now = defaults | flattened(present.chosen), defaults | flattened(requested.chosen)
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
     return ", ".join(f"{key} {_short(before.get(key))} and not {_short(now.get(key))}" for key in differing)
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """The values of nested tables, by dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= _flat(value, f"{above}{key}.") if isinstance(value, dict) and value else {f"{above}{key}": value}
-    return flat
 
 
 def _short(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -75,7 +74,7 @@ def _gold_fault(instance: Instance, source: Source, provider: Provider, archive:
     if not failed or finding.report is None or not finding.report.valid or instance.hidden.outcomes:
         return verdict.reason
     shown = [_explained(test, finding.report) for test in failed[:SHOWN]]
-    return f"{verdict.reason}: {_named([*shown, *failed[SHOWN:]])}"
+    return f"{verdict.reason}: {first_of([*shown, *failed[SHOWN:]], SHOWN)}"
 
 
 def _explained(test: str, report: SuiteReport) -> str:
@@ -84,10 +83,6 @@ def _explained(test: str, report: SuiteReport) -> str:
         return test
     near = get_close_matches(test, report.outcomes, n=1)
     return f"{test} (no such test was run{f'; did you mean {near[0]}?' if near else ''})"
-
-
-def _named(tests: Sequence[str]) -> str:
-    return first_of(tests, SHOWN)
 
 
 def _solution(instance: Instance, source: Source, provider: Provider) -> bytes:
@@ -115,4 +110,4 @@ def _base_fault(instance: Instance, failing: tuple[str, ...], broken: tuple[str,
     late = counted(
         len(broken), "test of PASS_TO_PASS fails without a patch", "tests of PASS_TO_PASS fail without a patch"
     )
-    return "; ".join(f"{what}: {_named(tests)}" for what, tests in ((early, passing), (late, broken)) if tests)
+    return "; ".join(f"{what}: {first_of(tests, SHOWN)}" for what, tests in ((early, passing), (late, broken)) if tests)

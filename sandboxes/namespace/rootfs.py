@@ -9,11 +9,14 @@ import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sandboxes.forking.base_state import HOSTS
 
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+UNUSED_S = 86_400.0
+"""How long a copy of `/etc` is kept after its last use."""
 PROGRAMS = ("/usr", *(f"/{name}" for name in _LINKED))
 """Directories with the machine's programs, or links into another of them. Some may not exist."""
 _DIRECTORIES = {
@@ -81,11 +84,12 @@ def _named(alone: Sequence[Path]) -> str:
 
 
 def _copy_of_etc(cache: Path) -> Path:
-    """A copy of what sandboxes see of this machine's `/etc` as it is now. Copies that are a day old and no longer
-    up to date are removed: stores have links to their files."""
+    """A copy of what sandboxes see of this machine's `/etc` as it is now. Copies that nobody used for a day are
+    removed: stores have links to their files."""
     sources = [source for pattern in _SHARED for source in sorted(Path("/etc").glob(pattern))]
     place = cache / hashlib.blake2b(repr([*_facts(sources)]).encode(), digest_size=8).hexdigest()
     if place.exists():
+        os.utime(place)
         return place
     building = place.with_name(f"{place.name}.{uuid.uuid4().hex}")
     building.mkdir(parents=True)
@@ -95,8 +99,9 @@ def _copy_of_etc(cache: Path) -> Path:
         _copy(source, target)
     _rename(building, place)
     for other in cache.iterdir():
-        if other != place and other.stat().st_mtime < time.time() - 86_400:
-            shutil.rmtree(other, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process was first
+            if other.stat().st_mtime < time.time() - UNUSED_S:
+                shutil.rmtree(other, ignore_errors=True)
     return place
 
 

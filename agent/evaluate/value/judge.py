@@ -18,7 +18,7 @@ from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
 
 _SAID = {"accept": "and accepts it", "refine": "and would improve it", "abort": "and would begin again elsewhere"}
-"""A verdict for whoever works on."""
+"""Each verdict, in the words that the next attempt reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Work:
     """Whether the part's goals are reached in that state."""
     result: Result
     turn: Step | None = None
-    """What a model says of that state: that it submits it, if it did; None: the state is no model's work."""
+    """The turn in which a model submitted that state, or left it unsubmitted; None: no model made the state."""
 
 
 Worker = Callable[[Task, Snapshot, Path, int, Run], Work]
