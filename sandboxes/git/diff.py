@@ -6,7 +6,7 @@ import io
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,7 @@ MAX_BYTES = 256 << 20
 """The most bytes of all old and new contents of a patch together."""
 IGNORING_S = 10.0
 """Time limit for matching `.gitignore` rules, because git matches patterns by backtracking."""
+_UNSYNCED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
 log = logging.getLogger(__name__)
 
 
@@ -93,38 +94,45 @@ def patch(differences: Sequence[Difference], *, context: int = 3) -> bytes:
     if not differences:
         return b""
     with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
-        git = Git(Path(directory, "git"))
-        old = tree(git, ((difference.path, difference.old) for difference in differences))
-        new = tree(git, ((difference.path, difference.new) for difference in differences))
-        return shown(git, old, new, context=context)
+        git = Git(Path(directory))
+        old = {difference.path: difference.old for difference in differences}
+        new = {difference.path: difference.new for difference in differences}
+        return shown(git, *commits(git, old, new), context=context)
 
 
 def shown(git: Git, old: str, new: str, *, context: int = 3) -> bytes:
-    """The patch from one tree of a repository to another; `context` as for `patch`."""
+    """The patch from one commit or tree of a repository to another; `context` as for `patch`."""
     return git.run("diff-tree", f"-U{context}", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
                    "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
 
 
-def tree(git: Git, sides: Iterable[tuple[str, Side | None]]) -> str:
-    """Write the files and links as a tree to a repository of our own, and return its name."""
-    present = [(path, side) for path, side in sides if side is not None and side.kind in ("f", "l")]
-    with tempfile.TemporaryDirectory(dir=git.directory) as directory:
-        names = _blobs(git, [side.content for _, side in present], Path(directory))
-        index = {"GIT_INDEX_FILE": str(Path(directory, "index"))}
-        lines = [
-            f"{side.git_mode} {name}\t".encode() + os.fsencode(path) + b"\0"
-            for (path, side), name in zip(present, names, strict=True)
-        ]
-        git.run("update-index", "-z", "--index-info", stdin=b"".join(lines), env=index)
-        return git.run("write-tree", env=index).decode().strip()
+def commits(git: Git, *trees: Mapping[str, Side | None]) -> list[str]:
+    """Commit sets of files and links to a repository of our own, and return the names of the commits.
+
+    The first commit is the parent of all others. Nothing is synced to the disk.
+    """
+    stream = [part for number, sides in enumerate(trees, 1) for part in _commit(number, sides)]
+    marks = git.directory / "marks"
+    git.run("fast-import", "--quiet", f"--export-marks={marks}", stdin=b"".join(stream), env=_UNSYNCED)
+    names = dict(line.split() for line in marks.read_text().splitlines())
+    return [names[f":{number}"] for number in range(1, len(trees) + 1)]
 
 
-def _blobs(git: Git, contents: Sequence[bytes], directory: Path) -> list[str]:
-    paths = [directory / str(number) for number in range(len(contents))]
-    for path, content in zip(paths, contents, strict=True):
-        path.write_bytes(content)
-    listing = "".join(f"{path}\n" for path in paths).encode()
-    return git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listing).decode().split()
+def _commit(number: int, sides: Mapping[str, Side | None]) -> Iterator[bytes]:
+    """The commands of `git fast-import` for a commit and the contents of its tree."""
+    yield b"commit refs/commits/%d\nmark :%d\ncommitter ramify <> 0 +0000\ndata 0\n" % (number, number)
+    yield b"from :1\ndeleteall\n" if number > 1 else b""
+    for path, side in sides.items():
+        if side is not None and side.kind in ("f", "l"):
+            yield b"M %s inline %s\ndata %d\n" % (side.git_mode.encode(), _quoted(path), len(side.content))
+            yield from (side.content, b"\n")
+
+
+def _quoted(path: str) -> bytes:
+    """A path in double quotes, as git reads it."""
+    return b'"%s"' % b"".join(
+        b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes([byte]) for byte in os.fsencode(path)
+    )
 
 
 def applied(patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False) -> list[Difference]:
@@ -180,7 +188,7 @@ def _beside(
         if away := [path for path in paths if path.startswith("/") or ".." in path.split("/")]:
             raise SandboxError(f"the patch names {away[0]!r}, which is not in the workspace")
         sides = {path: before(path) for path in paths}
-        git.run("read-tree", tree(git, sides.items()), env={"GIT_INDEX_FILE": str(index)})
+        git.run("read-tree", *commits(git, sides), env={"GIT_INDEX_FILE": str(index)})
         yield git, sides, index
 
 
