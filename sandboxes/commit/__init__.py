@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -39,7 +40,7 @@ from sandboxes.forking.disk_space import FINISH_BYTES, RESERVE_BYTES, require
 from sandboxes.forking.lease import Tally
 from sandboxes.forking.merge import merge
 from sandboxes.forking.provider import kind_of, owned, relative
-from sandboxes.git.diff import MAX_FILE_BYTES, Difference, Side, fitting, ignored, patch
+from sandboxes.git.diff import MAX_FILE_BYTES, PATCHES_KEPT, Difference, Side, fitting, ignored, patch
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -90,6 +91,7 @@ class CommitProvider:
         self._leased: Counter[str] = Counter()
         self._doomed: dict[str, State] = {}
         self._bases: dict[str, BaseEntries] = {}
+        self._patch = lru_cache(PATCHES_KEPT)(self._make_patch)
 
     def __enter__(self) -> Self:
         return self
@@ -207,7 +209,12 @@ class CommitProvider:
         )
 
     def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
-        """As `sandboxes.Provider.diff`."""
+        """As `sandboxes.Provider.diff`. The last patches are kept: a search asks for one several times."""
+        self._load(old)
+        self._load(new)
+        return self._patch(old, new, context)
+
+    def _make_patch(self, old: Snapshot, new: Snapshot, context: int) -> bytes:
         return patch(self._differences(old, new), context=context)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:

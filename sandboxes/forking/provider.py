@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, Self, cast
 
 from sandboxes import (
@@ -33,7 +33,7 @@ from sandboxes.forking.launcher import Launcher
 from sandboxes.forking.lease import LeasedSandbox, Tally, place, snapshot_of, state
 from sandboxes.forking.merge import merge
 from sandboxes.forking.workspace_files import weight
-from sandboxes.git.diff import Difference, Side, fitting, ignored, patch
+from sandboxes.git.diff import PATCHES_KEPT, Difference, Side, fitting, ignored, patch
 
 _PROOF_TIMEOUT_S = 30.0
 
@@ -57,6 +57,7 @@ class ForkingProvider:
         self._doomed: set[str] = set()
         self._weigh_at = 0.0
         self._closed = False
+        self._patch = lru_cache(PATCHES_KEPT)(self._make_patch)
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +168,12 @@ class ForkingProvider:
         return tuple(Change(path, kind_of(before, after)) for path, before, after in header["changes"])
 
     def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
-        """As `sandboxes.Provider.diff`."""
+        """As `sandboxes.Provider.diff`. The last patches are kept: a search asks for one several times."""
+        self._require(old)
+        self._require(new)
+        return self._patch(old, new, context)
+
+    def _make_patch(self, old: Snapshot, new: Snapshot, context: int) -> bytes:
         return patch(self._differences(old, new), context=context)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:

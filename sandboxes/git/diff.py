@@ -18,6 +18,8 @@ from sandboxes.git.command import Git
 MAX_FILE_BYTES = 64 << 20
 MAX_BYTES = 256 << 20
 """The most bytes of all old and new contents of a patch together."""
+PATCHES_KEPT = 16
+"""The patches that a provider keeps."""
 IGNORING_S = 10.0
 """Time limit for matching `.gitignore` rules, because git matches patterns by backtracking."""
 _UNSYNCED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
