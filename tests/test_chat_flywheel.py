@@ -74,6 +74,7 @@ class TestTheWorld:
 
 @pytest.mark.namespace
 class TestASearchInTheWorld:
+    @pytest.mark.slow
     def test_asks_what_the_teacher_has_shown_and_solves_with_the_right_operator(
         self, namespaces: Path, tmp_path: Path
     ) -> None:

@@ -79,7 +79,7 @@ def test_the_base_state_ends_the_same_way_in_a_copied_run(lab, measurer):
     assert copied.start == "session"
 
 
-@pytest.mark.parametrize("name", [*MODULES, "lazy"])
+@pytest.mark.parametrize("name", slow_but(["second", "lazy"], [*MODULES, "lazy"]))
 def test_an_edit_is_seen_wherever_the_session_stopped(lab, measurer, name):
     text = PROJECT[f"{name}.py"].replace("VALUE = 1", "VALUE = 2")
     new, copied = both(lab, measurer, {f"{name}.py": text})
@@ -166,6 +166,7 @@ def test_an_edit_that_puts_size_and_time_back_is_seen(lab, measurer):
     assert copied.outcome("tests/test_values.py::test_second") is Outcome.FAILED
 
 
+@pytest.mark.slow
 def test_a_source_that_became_a_link_to_its_twin_is_seen(provider, tmp_path):
     """Files that were unpacked together are as old as each other."""
     unpack = "echo VALUE = 1 > lazy.py; echo VALUE = 2 > twin.py; touch -d @1000000000 lazy.py twin.py"
@@ -294,6 +295,7 @@ def test_a_script_of_pytest_is_run_as_the_script_is(lab, measurer):
     assert warm.argv[0].endswith("/pytest")
 
 
+@pytest.mark.slow
 def test_after_some_lost_templates_no_run_is_copied(lab, measurer):
     trust = Trust(Baseline(lab.baseline, pytest.fail), lambda tests: pytest.fail("not asked"))
     for _ in range(LOSSES):
@@ -375,6 +377,7 @@ def test_a_package_in_the_workspace_is_that_of_the_base_where_it_is_installed_an
     assert copied.outcome("tests/test_dep.py::test_dep") is wanted
 
 
+@pytest.mark.slow
 def test_a_workspace_may_itself_be_among_installed_packages(provider, tmp_path):
     lab = Lab(provider, tmp_path, PROJECT, mount="/opt/site-packages/project")
     measurer = lab.measurer()

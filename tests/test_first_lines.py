@@ -103,6 +103,7 @@ def test_a_goal_in_a_file_that_lacks_a_package_is_refused_before_the_search(rami
     )
 
 
+@pytest.mark.slow
 def test_without_a_model_the_result_says_that_nobody_read_the_issue(ramify):
     said = ramify(WRONG, "solve", "--issue", "Totals are printed in red.", *PLAIN)
     assert said.returncode == 0, said.stderr

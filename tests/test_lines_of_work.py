@@ -271,6 +271,7 @@ class TestASubmit:
         assert f"-{BUG}-        return 0.0\n" in done.told(2)[0]
         assert (done.result.status, len(done.heard)) == ("submitted", 3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("before", [[], [bash("echo x > /tmp/scratch")]], ids=["nothing", "elsewhere"])
     def test_without_a_change_is_told_so_once_and_then_ends_the_run(self, attempt: Solve, before: list[Tool]) -> None:
         done = attempt([says("a", *before, SUBMIT), says("b", SUBMIT)])
@@ -387,7 +388,9 @@ class TestALineThatEndsWithoutSuccess:
         assert (done.result.status, done.result.grade) == ("improved", Grade.UNFINISHED)
         assert FIX.encode() in done.result.patch
 
-    @pytest.mark.parametrize("per_node", [25, 4], ids=["one state", "several states"])
+    @pytest.mark.parametrize(
+        "per_node", [25, pytest.param(4, marks=pytest.mark.slow)], ids=["one state", "several states"]
+    )
     def test_because_its_turns_are_used_up_was_told_at_15_and_at_5_and_gives_what_it_has(
         self, attempt: Solve, per_node: int
     ) -> None:

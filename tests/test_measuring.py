@@ -21,6 +21,7 @@ from agent.measure.probing.tracing import trace
 from agent.measure.regressions import regressions
 from agent.measure.suite import GENEROUS, rules_for, run_suite
 from tests.measuring import CALC, CONFTEST, FIXED, FIXED_PORT, GOAL, PROJECT, PYTEST, TESTS, Lab
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -427,14 +428,20 @@ def test_task_patterns_are_protected(provider, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [
-        f"PYTHONPATH=src {sys.executable} -m pytest -q tests",
-        f"PYTEST_ADDOPTS=-v PYTHONPATH=src {sys.executable} -m pytest tests",
-        f"cd . && PYTHONPATH='src' {sys.executable} -m pytest -x -q tests",
-        "make check",
-        f"PYTHONPATH=src {sys.executable} -m pytest -q -p xdist -n 2 tests",
-        f"PYTHONPATH=src {sys.executable} -m pytest -q --maxfail=1 -p no:cacheprovider tests",
-    ],
+    slow_but(
+        [
+            "make check",
+            f"PYTHONPATH=src {sys.executable} -m pytest -q --maxfail=1 -p no:cacheprovider tests",
+        ],
+        [
+            f"PYTHONPATH=src {sys.executable} -m pytest -q tests",
+            f"PYTEST_ADDOPTS=-v PYTHONPATH=src {sys.executable} -m pytest tests",
+            f"cd . && PYTHONPATH='src' {sys.executable} -m pytest -x -q tests",
+            "make check",
+            f"PYTHONPATH=src {sys.executable} -m pytest -q -p xdist -n 2 tests",
+            f"PYTHONPATH=src {sys.executable} -m pytest -q --maxfail=1 -p no:cacheprovider tests",
+        ],
+    ),
 )
 def test_the_plugin_reports_whatever_the_command_sets(provider, tmp_path, command):
     makefile = f"check:\n\tPYTHONPATH=src {sys.executable} -m pytest -q tests\n"

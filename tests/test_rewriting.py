@@ -8,6 +8,7 @@ import pytest
 
 from agent.measure.suite import GENEROUS, rules_for, run_suite
 from tests.measuring import CONFTEST, PYTEST, Lab
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -51,7 +52,7 @@ def run(lab, snapshot, **limits):
     return report
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
 def test_a_run_takes_what_a_run_of_the_base_state_rewrote(lab, jobs):
     first = run(lab, lab.base, jobs=jobs)
     assert "test_a.py" in first.messages[NAMES]
@@ -85,6 +86,7 @@ def test_files_that_it_would_take_too_long_to_rewrite_keep_their_plain_assertion
     assert "1 == 2" not in report.messages[VALUES]
 
 
+@pytest.mark.slow
 def test_a_state_has_less_time_for_it_than_the_base_state_whose_files_are_kept(provider, tmp_path):
     lab = Lab(provider, tmp_path, FILES, f"SLOW_S=1 {PYTEST}")
     report = run(lab, lab.state({"calc.py": "LEFT, RIGHT = 3, 4\n"}), run_s=10.0)
@@ -100,6 +102,7 @@ def test_a_run_of_the_base_state_that_is_killed_leaves_nothing(provider, tmp_pat
     assert run_suite(lab.provider, lab.task, lab.base, lab.base, (), rules).timed_out
 
 
+@pytest.mark.slow
 def test_tests_of_pytest_itself_meet_its_own_function(provider, tmp_path):
     own = "from _pytest.assertion import rewrite\n\n\ndef test_own():\n"
     own += "    assert rewrite._rewrite_test.__module__ == '_pytest.assertion.rewrite'\n"

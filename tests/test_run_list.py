@@ -232,6 +232,7 @@ def committed(checkout):
     return checkout
 
 
+@pytest.mark.slow
 def test_a_run_in_a_directory_of_its_own_is_listed_as_well(ramify, committed, tmp_path):
     ramify("solve", "--issue", "Add up.", "--repo", committed, "--out", "own", "--max-nodes", 1)
     (line,) = json.loads(ramify("runs", "--json").stdout)

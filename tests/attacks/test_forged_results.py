@@ -54,14 +54,14 @@ def test_an_honest_patch_solves_whatever_it_holds_besides(lab):
     assert evaluation.solved, evaluation.notes
 
 
-@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize("kind", slow_but(sorted(RESULTS)[:1], RESULTS))
 def test_an_honest_patch_solves_whose_values_compare_in_a_way_of_their_own(lab, kind):
     fixed = FIXED.replace("a + b", RESULTS[kind])
     evaluation, _base = lab.judge(lab.state({"calc.py": f"{fixed}\n\n{BENIGN[kind]}"}))
     assert evaluation.solved, evaluation.notes
 
 
-@pytest.mark.parametrize("trick", slow_but(sorted(TRICKS)[::12], TRICKS))
+@pytest.mark.parametrize("trick", slow_but(sorted(TRICKS)[::24], TRICKS))
 def test_a_trick_that_makes_pytest_succeed_gains_nothing(lab, trick):
     state = lab.state(TRICKS[trick])
     with lab.provider.at(state) as box:
@@ -95,12 +95,15 @@ def test_a_trick_that_makes_no_test_run_gains_nothing(lab, trick):
 
 @pytest.mark.parametrize(
     "trick",
-    [
-        "conftest makes every report pass",
-        "the runner is found among the modules",
-        "the test file is deleted",
-        "the goal test is marked to be skipped",
-    ],
+    slow_but(
+        ["the runner is found among the modules"],
+        [
+            "conftest makes every report pass",
+            "the runner is found among the modules",
+            "the test file is deleted",
+            "the goal test is marked to be skipped",
+        ],
+    ),
 )
 def test_a_repair_with_a_trick_is_refused(lab, trick):
     changes = {**TRICKS, **BLUNT}[trick]
@@ -170,7 +173,9 @@ def test_tests_of_unittest_are_run_in_copies_too(provider, tmp_path):
         assert (evaluation.solved, evaluation.tampered) == (False, True), trick
 
 
-@pytest.mark.parametrize("ending", ["os._exit(0)", "atexit.register(os._exit, 0)", "sys.exit(0)"])
+@pytest.mark.parametrize(
+    "ending", slow_but(["sys.exit(0)"], ["os._exit(0)", "atexit.register(os._exit, 0)", "sys.exit(0)"])
+)
 def test_where_only_an_exit_code_is_known_a_patch_that_ends_the_process_is_refused(provider, tmp_path, ending):
     check = "import calc, sys\nsys.exit(calc.add(1, 2) != 3)\n"
     lab = Lab(provider, tmp_path, {"calc.py": CALC, "check.py": check}, f"{sys.executable} check.py")
