@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,13 @@ from benchmarks.cli.app import app as bench
 from tests.exporting import TASK, Recorder, chat_tree, edit, failing_call, small_tree
 from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
+from tests.projects import commit
 from tests.scripted_server import ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
 
 LINES = sorted({(recipe.name, line) for recipe in everything() for line in recipe.command})
+TEST_CALC = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
 QUICK = ("--sandbox", "namespace", "-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
 
 
@@ -37,8 +40,8 @@ def test_every_command_of_a_recipe_is_one_that_parses(name, line):
     command.make_context(command.name, words)
 
 
-def carry_out(recipe: str, begins: str, *, more: Sequence[object] = (), **given: object) -> str:
-    """What a command of a recipe prints, the one that begins so, with these in place of its words in capitals."""
+def carry_out(recipe: str, begins: str, *, more: Sequence[object] = (), code: int = 0, **given: object) -> str:
+    """What a command of a recipe prints, the one that begins so, with these in place of its words."""
     (line,) = (line for line in named(recipe).command if line.startswith(f"ramify {begins}"))
     words = [str(given.get(word.removesuffix("..."), word)) for word in shlex.split(line)[1:]]
     inside = words[0] == "bench"
@@ -46,7 +49,7 @@ def carry_out(recipe: str, begins: str, *, more: Sequence[object] = (), **given:
     done = CliRunner().invoke(
         bench if inside else app, [*words[inside:], *map(str, more), *quick], catch_exceptions=False
     )
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == code, done.output
     return done.stdout
 
 
@@ -126,9 +129,36 @@ def exported(name: str, begins: str, run: Path, folder: Path, monkeypatch: pytes
 def test_the_commands_of_a_recipe_make_the_rows_that_only_they_make(name, tmp_path, monkeypatch):
     make, only = EXPORTS[name]
     make(tmp_path / "run").close()
-    begins = "export RUN... --format prm" if name == "rest-mcts" else "export"
+    formats = {"rest-mcts": "prm", "kat-coder": "sft-masked", "proact": "lookahead"}
+    begins = f"export RUN... --format {formats[name]}" if name in formats else "export"
     rows = exported(name, begins, tmp_path / "run", tmp_path / "rows", monkeypatch)
     assert any(only(row) for row in rows), rows
+
+
+def changed(line: str) -> str:
+    return f"diff --git a/means.py b/means.py\n--- a/means.py\n+++ b/means.py\n@@ -1 +1 @@\n-0\n+{line}\n"
+
+
+def test_kat_coder_rewards_a_line_by_the_nearest_of_several_accepted_patches(tmp_path, monkeypatch):
+    made = Recorder(tmp_path / "run")
+    for line in ("return total / max(len(xs), 1)", "x"):
+        made.add(0, 0.1, [edit(line)], patch=made.run.journal.put_blob(changed(line).encode()))
+    made.close().close()
+    accepted = tmp_path / "accepted.jsonl"
+    lines = ("return total / (len(xs) or 1)", "return total / max(len(xs), 1)")
+    accepted.write_text("".join(json.dumps({"instance_id": TASK.id, "patch": changed(line)}) + "\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+    carry_out(
+        "kat-coder",
+        "export RUN... --format grpo-tree",
+        RUN=tmp_path / "run",
+        **{"references=ACCEPTED": f"references={accepted}"},
+    )
+    near, far = (
+        json.loads(line)["reward"] for line in (tmp_path / "rewarded" / "train.jsonl").read_text().splitlines()
+    )
+    assert near == 1.0
+    assert 0 < far < 0.8
 
 
 def test_the_solved_paths_of_a_run_go_with_the_values_of_its_steps(tmp_path, monkeypatch):
@@ -173,6 +203,40 @@ def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch
     assert f"- {lesson} [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
     for memory in ("TRIAL", "FILE"):
         assert "took 1 skill of" in carry_out("trace2skill", f"memory skills load skills --memory {memory}")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_light_rollouts_from_a_state_are_what_the_critic_of_proact_learns_of_it(tmp_path, monkeypatch):
+    """The third of the rollouts from state 1 solves the task."""
+    repo = commit(tmp_path / "repo", {"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py": TEST_CALC})
+    tries = count()
+
+    def reply(asked):
+        line = "return a + b" if (number := next(tries)) == 3 else f"return {number}"
+        write = {"path": "calc.py", "content": f"def add(a, b):\n    {line}\n"}
+        return says("Try.", ("write", write), ("run_tests", {}))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    (tmp_path / "issue.md").write_text("add subtracts")
+    with ScriptedServer(reply) as server:
+        more = (
+            "--goal-test",
+            "test_calc.py::test_add",
+            "-c",
+            f"model.base_url={server.url}",
+            "--out",
+            tmp_path / "run",
+            *QUICK,
+        )
+        given = {"ISSUE": "issue.md", ".": repo, "MODEL": "openai/tiny", "20": 2}
+        carry_out("proact", "solve", more=more, code=1, **given)
+        carry_out("proact", "fork", RUN=tmp_path / "run", STATE=1, **{"4": 3})
+        carry_out("proact", "resume", RUN=tmp_path / "run", **{"24": 5})
+    carry_out("proact", "export RUN... --format verifier", RUN=tmp_path / "run")
+    first, *_ = (json.loads(line) for line in (tmp_path / "critic" / "train.jsonl").read_text().splitlines())
+    assert (first["leaves"], first["value"]) == (3, pytest.approx(1 / 3))
 
 
 @pytest.mark.slow

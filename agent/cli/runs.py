@@ -68,9 +68,10 @@ def fork(
     run: RunDir,
     node: Node,
     hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
+    times: Annotated[int, typer.Option(metavar="K", min=1, help="Expand it so many times.")] = 1,
 ) -> None:
     """Expand a state next, whatever the search would select. The run may be stopped or running."""
-    _steer(run, "fork", node, hint)
+    _steer(run, "fork", node, hint, times=times)
 
 
 def prune(run: RunDir, node: Node) -> None:
@@ -83,11 +84,14 @@ def pin(run: RunDir, node: Node, off: Annotated[bool, typer.Option("--off", help
     _steer(run, "unpin" if off else "pin", node)
 
 
-def _steer(run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, hint: str = "") -> None:
+def _steer(
+    run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, hint: str = "", *, times: int = 1
+) -> None:
     from agent.run.command_queue import steer
     from agent.run.commands import Order
 
-    if steer(run, Order(act, node, hint)) == "recorded":
+    obeyed = [steer(run, Order(act, node, hint)) for _ in range(times)]
+    if obeyed[-1] == "recorded":
         sys.stdout.write(f"recorded: the run is stopped; continue it with: ramify resume {run}\n")
     else:
         sys.stdout.write("queued: the running search obeys it before it selects again\n")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Literal
 
 from agent.learning.export import Row
+from agent.learning.export.accepted import AcceptedPatches
 from agent.learning.export.advantages import Advantages, Peers, advantages
 from agent.learning.export.provenance import journal_digest, provenance, task_key
 from agent.learning.export.turns import Turn, Turns
 from agent.learning.export.weaving import whole
 from agent.run.action_log import task_of
 from agent.run.credit import Outcome, Worth, outcome, require_outcome, worths
+from agent.run.eviction import kept_patch
 from agent.run.run import Run
-from agent.run.tree.node import NodeId
+from agent.run.tree.node import Node, NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,14 @@ class GrpoTree:
     """At least 0: the weight of the share of turns without a failed call in a step's reward among siblings."""
     outcome: Outcome = "solved"
     """What is averaged over the leaves: whether they are solved, or their value."""
+    references: str = ""
+    """A file of JSON Lines with an `instance_id` and a `patch` that was accepted; a task may have several. A leaf that
+    is not right by `outcome` then counts as its similarity to the nearest of them, in [0, 1] (KAT-Coder)."""
 
     compares: ClassVar[bool] = True
     _peers: dict[str, Peers] = field(default_factory=dict, init=False, repr=False)
     """By task."""
+    _accepted: AcceptedPatches | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.w <= 1 or self.calls < 0:
@@ -49,6 +56,8 @@ class GrpoTree:
         if self.credit not in ("fork", "tree", "anchor"):
             raise ValueError(f"credit={self.credit!r}: give fork, tree or anchor")
         require_outcome(self.outcome)
+        if self.references:
+            object.__setattr__(self, "_accepted", AcceptedPatches.read(Path(self.references)))
 
     def look(self, run: Run) -> None:
         """Add a run to the group of its task."""
@@ -81,7 +90,17 @@ class GrpoTree:
                 }
 
     def _below(self, run: Run) -> dict[NodeId, Worth]:
-        return worths(run.tree, outcome(run, self.outcome))
+        by_tests, accepted = outcome(run, self.outcome), self._accepted
+        if accepted is None:
+            return worths(run.tree, by_tests)
+
+        def found(leaf: Node) -> float:
+            right = by_tests(leaf)
+            if right == 1.0 or not (blob := kept_patch(run, leaf.id)):
+                return right
+            return max(right, accepted.nearest(task_of(run).id, run.journal.get_blob(blob)))
+
+        return worths(run.tree, found)
 
     def _blended(self, parts: Advantages) -> float:
         if self.credit == "tree":
