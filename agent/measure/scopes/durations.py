@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from statistics import median
+from statistics import median_low
 
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 
 TEST_S = 0.1
-"""Estimate for a test when none was measured."""
+"""Estimate for a test when none was measured; it then counts like a measured file."""
 FILE_S = 1.0
 """Estimate for a file whose tests were never listed."""
 
@@ -31,7 +31,7 @@ class Durations:
             for name in {file_of(test), _function_of(test)}:
                 self._known[name] += duration_s
         means = [self._known[file] / count for file, count in self._measured.items()]
-        self._usual_s = median(means) if means else TEST_S
+        self._usual_s = median_low([TEST_S, *means])
 
     def of_file(self, file: str) -> float:
         """Seconds for all tests of a file."""
@@ -41,7 +41,7 @@ class Durations:
 
     def of_test(self, file: str) -> float:
         """Seconds for a test of a file that was not measured: the mean of those that were. Without any, what is usual
-        in other files: the median of their means, as a few slow files would make the mean of all too high."""
+        in other files: the (lower) median of their means, as a few slow files would make the mean of all too high."""
         count = self._measured[file]
         return self._known[file] / count if count else self._usual_s
 

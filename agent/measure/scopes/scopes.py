@@ -35,8 +35,10 @@ log = logging.getLogger(__name__)
 
 ESTIMATED = 0.2
 """Share of a scope's time that its tests may take by estimate: estimates err, and a run needs time to start."""
-LONG_FILE = 0.5
+PART = 0.7
 """Share of the time left that a part of a long file may take, so that other files have their turn."""
+FEW = 5
+"""A smaller part is only taken of the nearest file: reading a file takes time, too."""
 SOURCE_BYTES = 2_000_000
 """Larger sources are compared by name alone."""
 NAMED = 3
@@ -180,10 +182,12 @@ class Scopes:
         left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
         durations = Durations(self._baseline.report)
         for place, (file, reaching) in enumerate(near.items()):
-            taken = {file: durations.of_file(file)}
+            nearest, taken = place == 0, {file: durations.of_file(file)}
             if taken[file] > left_s:
-                part = self._part(file, reaching, changed, durations, LONG_FILE * left_s)
-                taken = part or (taken if place == 0 else {})
+                limit_s = PART * left_s
+                worth_it = nearest or FEW * durations.of_test(file) <= limit_s
+                part = self._part(file, reaching, changed, durations, limit_s) if worth_it else {}
+                taken = part or (taken if nearest else {})
             left_s -= sum(taken.values())
             yield from taken
 
@@ -197,8 +201,6 @@ class Scopes:
     ) -> dict[str, float]:
         """The functions of a test file that fit into so many seconds, those about the change first, with their seconds.
         Where the tests are known that reach it, only functions with such tests."""
-        if durations.of_test(file) > limit_s:
-            return {}
         with self._provider.at(self._base) as box:
             source = dict(_texts(box, [file])).get(file, "")
         functions = [f"{file}::{name}" for name in about_first(source, changed)]
