@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import PurePosixPath
 
 
@@ -14,13 +13,6 @@ def file_of(test_id: str) -> str:
 def holds(wanted: str, test_id: str) -> bool:
     """Whether `wanted` is the test, or a file, class or unparametrised function that contains it."""
     return test_id == wanted or test_id.startswith((f"{wanted}::", f"{wanted}["))
-
-
-def covers(wanted: Collection[str], test_id: str) -> bool:
-    """Whether one of `wanted`, best a set, is the test, or a file, class or unparametrised function that contains
-    it."""
-    parts = test_id.split("[", 1)[0].split("::")
-    return test_id in wanted or any("::".join(parts[:end]) in wanted for end in range(1, len(parts) + 1))
 
 
 def is_source_doctest(test_id: str) -> bool:

@@ -15,7 +15,8 @@ from agent.measure.adapters.registry import named_in
 from agent.measure.adapters.running import UNKNOWN
 from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
-from agent.measure.ids import covers, file_of
+from agent.measure.ids import file_of
+from agent.measure.inside.wanted import covers
 from agent.measure.naming import likely_file
 from agent.measure.probing.spectrum import Spectrum
 from agent.measure.protection import Protection

@@ -27,6 +27,7 @@ KILLED = 137
 GOOD = (Outcome.PASSED.value, Outcome.SKIPPED.value)
 NO_TESTS = "no tests were collected"
 NOT_REPORTED = "not reported: "
+"""Begins the problem of a run that has no other."""
 STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: NO_TESTS}
 LIMITS = {
     "memory": "the run used more memory than sandbox.limits.memory_bytes",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agent.measure import SuiteReport
-from agent.measure.ids import covers, file_of
+from agent.measure.ids import file_of
+from agent.measure.inside.wanted import covers
 
 
 def must_pass(baseline: SuiteReport) -> tuple[str, ...]:

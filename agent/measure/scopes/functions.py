@@ -42,7 +42,7 @@ class _Test:
 def about_first(source: str, changed: Mapping[str, Changed]) -> list[str]:
     """The test functions and methods (`Class::test`) in the source of a test file. First those that mention changed
     names or share words with them, the rarest in the file counting most, and those of classes that do so; then the
-    others, so that any number of them from the beginning is spread evenly over the file. None if the source is no
+    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is no
     Python."""
     tests = list(_tests(source))
     wanted = terms(changed)
@@ -79,14 +79,17 @@ def _tests(source: str) -> Iterator[_Test]:
                 yield _Test(f"{node.name}::{method.name}", _identifiers(lines, method))
 
 
-def _methods(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef], removes: int = 0) -> dict[str, _Function]:
+def _methods(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> dict[str, _Function]:
     """The test methods of a class by name, with those that it inherits from classes of the same file."""
     found: dict[str, _Function] = {}
-    for base in reversed(node.bases) if removes < len(classes) else ():
-        if isinstance(base, ast.Name) and base.id in classes:
-            found |= _methods(classes[base.id], classes, removes + 1)
-    own = {each.name: each for each in node.body if isinstance(each, _Function) and each.name.startswith("test")}
-    return found | own
+    pending, seen = [node], {node.name}
+    for each in pending:  # it grows meanwhile
+        own = (child for child in each.body if isinstance(child, _Function) and child.name.startswith("test"))
+        found = {child.name: child for child in own} | found
+        bases = {base.id for base in each.bases if isinstance(base, ast.Name)} & classes.keys() - seen
+        pending += [classes[name] for name in sorted(bases)]
+        seen |= bases
+    return found
 
 
 def _identifiers(lines: list[str], node: _Function) -> frozenset[str]:
