@@ -6,6 +6,7 @@ Law: a known result does not change. Tests that no run of the base state has rea
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -83,7 +84,9 @@ def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
     if not more.valid:
         return replace(report, asked=asked, complete=report.complete and not asked)
     run = set(more.asked)
-    late = {file: count for file, count in report.late.items() if file not in run} | dict(more.late)
+    new = Counter(file_of(test) for test in more.outcomes if test not in report.outcomes)
+    late = {file: max(1, count - new[file]) for file, count in report.late.items() if file not in run}
+    late |= {file: count for file, count in more.late.items() if file in run}
     grows = bool(report.late) or not more.outcomes.keys() <= report.outcomes.keys()
     return replace(
         report,

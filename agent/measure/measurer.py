@@ -16,10 +16,11 @@ from agent.measure.adapters.running import UNKNOWN
 from agent.measure.baseline import Baseline, joined
 from agent.measure.flaky import unsteady
 from agent.measure.ids import file_of
+from agent.measure.inside.wanted import covers
 from agent.measure.naming import likely_file
 from agent.measure.probing.spectrum import Spectrum
 from agent.measure.protection import Protection
-from agent.measure.reading import NO_TESTS
+from agent.measure.reading import NO_TESTS, NOT_REPORTED
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results
 from agent.measure.scopes.scopes import Scope, Scopes, by_scopes, selects
@@ -173,7 +174,7 @@ class Measurer:
         """Measure, by a copied run where that can be trusted."""
         scope = None if tests or self._scopes is None else self._scopes.of(snapshot)
         if scope is not None:
-            return self._trusted(scope.files, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start))
+            return self._trusted(scope.tests, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start))
         return self._trusted(
             tuple(tests), cut, lambda start: self.measure_afresh(snapshot, tests, cut=cut, start=start)
         )
@@ -196,22 +197,25 @@ class Measurer:
         self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start, more: Sequence[str] = ()
     ) -> SuiteReport:
         """The report of a scope and of `more` tests; unknown ones are run in the base state first."""
-        self.baseline.cover(scope.files)
+        self.baseline.cover(scope.tests)
         baseline = self.baseline.report
-        requested = (*scope.files, *(test for test in more if file_of(test) not in scope.files))
+        known = [test for test in scope.tests if "::" not in test or baseline.outcome(test) is not None]
+        requested = (*known, *(test for test in more if not covers(known, test)))
         if not requested:
             return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.describe(SuiteReport(), baseline))
         limits = replace(self._limits(cut=cut), run_s=self._timing.scope_s)
         report = self._run(snapshot, requested, limits, start)
         self.baseline.cover(report.failures)
         broken = regressions(self.baseline.report, report)
-        if broken and self.baseline.doubt(scope.files, broken) and report.left_out:
+        if broken and self.baseline.doubt(known, broken) and report.left_out:
             report = self._run(snapshot, requested, replace(limits, regressions=MANY), start)
         return replace(report, scope=scope.describe(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
-        """Run tests of the base state whose duration is still unknown."""
-        return self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
+        """Run tests of the base state whose duration is still unknown. It may lack some of them: functions of a scope
+        are read from the source, and a state may have other parameters."""
+        report = self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
+        return replace(report, valid=True, problem="") if report.problem.startswith(NOT_REPORTED) else report
 
     def distrust(self, tests: Sequence[str]) -> None:
         """Never copy a run of these tests again: they ended differently in a copied run and in a new process."""

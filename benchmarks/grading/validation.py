@@ -12,7 +12,7 @@ from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source
 from benchmarks.grading.evidence import Archive
 from benchmarks.grading.grading import examine
-from benchmarks.grading.verdicts import Finding, Verdict, decide
+from benchmarks.grading.verdicts import Finding, Verdict, decide, full_ids
 from sandboxes import Provider, SandboxError
 from sandboxes.forking.shell import run_script
 
@@ -79,7 +79,7 @@ def _gold_fault(instance: Instance, source: Source, provider: Provider, archive:
 
 def _explained(test: str, report: SuiteReport) -> str:
     """A test that did not pass; if none of that name was run, with the one that may be meant."""
-    if any(name == test or name.startswith(f"{test} ") for name in report.outcomes):
+    if full_ids(test, report):
         return test
     near = get_close_matches(test, report.outcomes, n=1)
     return f"{test} (no such test was run{f'; did you mean {near[0]}?' if near else ''})"

@@ -120,13 +120,18 @@ def _word(outcome: Outcome | None) -> str:
     return "FAILED" if outcome is Outcome.TIMEOUT else "" if outcome is None else outcome.name
 
 
+def full_ids(test_id: str, report: SuiteReport) -> list[str]:
+    """The ids in a report that a published id stands for. Published sets cut some ids of parametrised tests at a space;
+    such an id stands for every id that begins with it."""
+    if test_id in report.outcomes:
+        return [test_id]
+    is_cut = "[" in test_id and not test_id.endswith("]")
+    return [each for each in report.outcomes if each.startswith(f"{test_id} ")] if is_cut else []
+
+
 def _passed(report: SuiteReport, test_id: str) -> bool:
-    """Whether a test passed. Published sets cut some ids of parametrised tests at a space; such an id stands for every
-    id that begins with it."""
-    if test_id in report.outcomes or "[" not in test_id or test_id.endswith("]"):
-        return report.passed(test_id)
-    full_ids = [t for t in report.outcomes if t.startswith(f"{test_id} ")]
-    return bool(full_ids) and all(report.passed(t) for t in full_ids)
+    """Whether a test passed; for a file, class or function, all of its tests."""
+    return all(map(report.passed, full_ids(test_id, report) or [test_id]))
 
 
 def describe(report: SuiteReport, failing: tuple[str, ...], broken: tuple[str, ...]) -> str:

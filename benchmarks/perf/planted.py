@@ -71,25 +71,26 @@ def _measure(
     fixed, why = apply_patch(provider, base, patch)
     if fixed is None:
         raise SystemExit(f"{branch}: {why}")
-    seconds, starts = [], []
+    seconds, reports = [], []
     for state in (fixed, *(_commented(provider, base, fixed, n) for n in range(MORE_STATES))):
         began = time.monotonic()
         report = measurer.measure(state)
         seconds.append(time.monotonic() - began)
-        starts.append(report.start)
-    repaired = compare(measurer.baseline.report, report).fixed
+        reports.append(report)
+    repaired = [compare(measurer.baseline.report, each).fixed for each in reports]
     late = sum(baseline.late.values())
     print(f"{branch}: base {baseline_s:.0f} s ({baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late)")
-    each = ", ".join(f"{state_s:.1f} ({start})" for state_s, start in zip(seconds, starts, strict=True))
-    print(f"    states {each} s, median {median(seconds):.1f} s; {report.scope}", flush=True)
+    for state_s, report, tests in zip(seconds, reports, repaired, strict=True):
+        print(f"    {state_s:.1f} s ({report.start}), {len(tests)} repaired; {report.scope}")
+    print(f"    median {median(seconds):.1f} s", flush=True)
     if not report.valid:
         print(f"    not valid: {report.problem}")
-    for test in repaired:
+    for test in repaired[-1]:
         print(f"    repaired: {test}", flush=True)
     if broken := compare(measurer.baseline.report, report).newly_broken:
         print(f"    broken: {', '.join(broken)}")
     if within is not None and timing.final_s:
-        _compare_all(provider, task, measurer, (base, fixed), (report, within, timing.final_s))
+        _compare_all(provider, task, measurer, base, fixed, report, within, timing.final_s)
     elif timing.final_s:
         began = time.monotonic()
         whole, _ = measurer.check(fixed, (), timing.final_s)
@@ -105,11 +106,14 @@ def _compare_all(
     provider: Provider,
     task: Task,
     measurer: Measurer,
-    states: tuple[Snapshot, Snapshot],
-    rest: tuple[SuiteReport, str, float],
+    base: Snapshot,
+    fixed: Snapshot,
+    report: SuiteReport,
+    within: str,
+    limit_s: float,
 ) -> None:
-    """Print which of all tests below a folder the bug breaks: those that fail with it and not without it."""
-    (base, fixed), (report, within, limit_s) = states, rest
+    """Print which of all tests below a folder the bug breaks: those that fail with it and not without it. `report` is
+    that of the fix by its scope."""
     known = measurer.baseline.report
     files = {file_of(test) for test in (*known.outcomes, *known.late)}
     tests = sorted(file for file in files if file.startswith(within))

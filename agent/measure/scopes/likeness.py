@@ -43,11 +43,11 @@ class Likeness:
     def __init__(self, index: Index, tests: Collection[str]) -> None:
         self._tests = sorted(tests)
         self._paths = {test: _path_words(test) for test in self._tests}
-        self._path_rarity = _rarity(self._paths.values(), len(self._paths))
+        self._path_rarity = rarity(self._paths.values(), len(self._paths))
         self._words = {test: index.files[test].words for test in self._tests if test in index.files}
         self._lengths = {test: sum(words.values()) for test, words in self._words.items()}
         self._mean = sum(self._lengths.values()) / max(1, len(self._lengths)) or 1.0
-        self._rarity = _rarity(self._words.values(), len(self._words))
+        self._rarity = rarity(self._words.values(), len(self._words))
 
     def by_name(self, changed: Mapping[str, Changed]) -> dict[str, float]:
         """How alike the path of each test file is to those of the changed files, in (0, 1]; others are left out."""
@@ -63,8 +63,8 @@ class Likeness:
     def by_words(self, changed: Mapping[str, Changed]) -> dict[str, float]:
         """How much the text of each test file is about the changes, in (0, 1]; the best has 1 if it is alike enough.
         Test files without a hit are left out."""
-        terms = _terms(changed)
-        known = {word: weight * self._rarity[word] for word, weight in terms.items() if word in self._rarity}
+        wanted = terms(changed).items()
+        known = {word: weight * self._rarity[word] for word, weight in wanted if word in self._rarity}
         scores: dict[str, float] = {}
         for test, words in self._words.items():
             hits = known.keys() & words.keys()
@@ -90,17 +90,19 @@ class Likeness:
         return product / length if length else 0.0
 
 
-def _rarity(documents: Iterable[Collection[str]], count: int) -> dict[str, float]:
+def rarity(documents: Iterable[Collection[str]], count: int) -> dict[str, float]:
+    """How rare each word of these documents is among `count` of them: BM25's inverse document frequency, above 0."""
     spread = Counter(word for words in documents for word in words)
     return {word: log(1 + (count - times + 0.5) / (times + 0.5)) for word, times in spread.items()}
 
 
-def _terms(changed: Mapping[str, Changed]) -> dict[str, float]:
-    terms: dict[str, float] = {}
+def terms(changed: Mapping[str, Changed]) -> dict[str, float]:
+    """The identifiers that a test of these changes might mention, with weights up to NAMED."""
+    weights: dict[str, float] = {}
 
     def add(word: str, weight: float) -> None:
         if not word.startswith("__"):
-            terms[word] = max(weight, terms.get(word, 0.0))
+            weights[word] = max(weight, weights.get(word, 0.0))
 
     for change in changed.values():
         for word in change.words:
@@ -112,7 +114,7 @@ def _terms(changed: Mapping[str, Changed]) -> dict[str, float]:
             add(last, NAMED)
             for holder in holders:
                 add(holder, HOLDER)
-    return dict(sorted(terms.items()))
+    return dict(sorted(weights.items()))
 
 
 def _change_words(path: str, change: Changed) -> dict[str, float]:
@@ -126,16 +128,16 @@ def _change_words(path: str, change: Changed) -> dict[str, float]:
     sources += [(folder, FOLDER * 0.8**removes) for removes, folder in enumerate(reversed(folders))]
     sources += [(part, SYMBOL) for name in change.names for part in name.split(".")]
     for text, weight in sources:
-        for word in _split(text):
+        for word in name_words(text):
             weights[word] = max(weight, weights.get(word, 0.0))
     return dict(sorted(weights.items()))
 
 
 def _path_words(path: str) -> frozenset[str]:
-    return frozenset(word for part in path.removesuffix(".py").split("/") for word in _split(part))
+    return frozenset(word for part in path.removesuffix(".py").split("/") for word in name_words(part))
 
 
-def _split(text: str) -> set[str]:
+def name_words(text: str) -> set[str]:
     """The words of a name, singular and lower case, and for camel case all of them joined."""
     parts = [_singular(part.lower()) for piece in text.split("_") for part in PART.findall(piece)]
     words = {part for part in parts if len(part) > 1}

@@ -1,8 +1,8 @@
 """Scopes: which tests measure a state where all tests would take too long.
 
 A scope is chosen without running anything: by what each test executed in the base state where that is known, else by
-imports and names (`agent.measure.scopes.related`). It consists of whole test files, nearest first, up to an estimated
-time.
+imports and names (`agent.measure.scopes.related`). It consists of test files, nearest first, up to an estimated time.
+Of a file that is too long it has some functions, those about the change first (`agent.measure.scopes.functions`).
 
 Law: within one process a state keeps its scope.
 """
@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.counting import counted
+from agent.counting import counted, first_of
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
 from agent.measure.diffs import parse
-from agent.measure.ids import file_of
+from agent.measure.ids import file_of, holds
 from agent.measure.probing.spectrum import Spectrum, affected
 from agent.measure.protection import Protection
 from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.durations import Durations
+from agent.measure.scopes.functions import about_first
 from agent.measure.scopes.index import Index, read_index
-from agent.measure.scopes.related import Near, related
+from agent.measure.scopes.related import related
 from agent.measure.timing import Timing
 from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 
@@ -32,10 +35,10 @@ log = logging.getLogger(__name__)
 
 ESTIMATED = 0.2
 """Share of a scope's time that its tests may take by estimate: estimates err, and a run needs time to start."""
-TEST_S = 0.1
-"""Estimate for an unknown test."""
-FILE_S = 1.0
-"""Estimate for an unknown test file."""
+PART = 0.7
+"""Share of the time left that a part of a long file may take, so that other files have their turn."""
+FEW = 5
+"""A smaller part is only taken of the nearest file: reading a file takes time, too."""
 SOURCE_BYTES = 2_000_000
 """Larger sources are compared by name alone."""
 NAMED = 3
@@ -61,16 +64,21 @@ def state_s(baseline: SuiteReport, timing: Timing) -> float:
 class Scope:
     """The tests that measure a state."""
 
-    files: tuple[str, ...]
-    """Test files, nearest first; empty when the change reaches none."""
+    tests: tuple[str, ...]
+    """Test files, and test functions of files that are too long; nearest first. Empty when the change reaches none."""
     why: str
     """Which tests these are, for people."""
 
     def describe(self, report: SuiteReport, baseline: SuiteReport) -> str:
         """What a report of this scope rests on, for people."""
-        whole = len(baseline.outcomes) + sum(baseline.late.values())
-        total = f"{'about ' if baseline.late else ''}{max(whole, len(report.outcomes)):,}"
-        return f"{len(report.outcomes):,} of {total} tests: {self.why}"
+        run, listed = _by_file(report.outcomes), _by_file(baseline.outcomes) + Counter(baseline.late)
+        total = f"{'about ' if baseline.late else ''}{max(listed.total(), run.total()):,}"
+        parts = [
+            f"{run[file]:,} of {'about ' if file in baseline.late else ''}{listed[file]:,} tests of `{file}`"
+            for file in _by_file(test for test in self.tests if "::" in test)
+        ]
+        more = f", with {first_of(parts, NAMED)}" if parts else ""
+        return f"{run.total():,} of {total} tests: {self.why}{more}"
 
 
 class Scopes:
@@ -132,59 +140,79 @@ class Scopes:
         changes = tuple(each for each in self._provider.changes(self._base, snapshot) if self._counts(each))
         if not changes:
             return Scope((), "the change reaches none of them")
-        paths = [each.path for each in changes]
-        near = self._by_coverage(snapshot, paths) or self._by_imports(snapshot, changes)
-        files = tuple(self._filled(near))
-        cut = "" if len(files) == len(near) else " best"
-        return Scope(files, f"those that{cut} reach {_listed(paths)}" if files else f"none reaches {_listed(paths)}")
+        changed = self._changed(snapshot, changes)
+        near = self._by_coverage(snapshot, tuple(changed)) or self._by_imports(changed)
+        tests = tuple(self._filled(near, changed))
+        which = "those that reach" if tests == tuple(near) else "those that best reach"
+        return Scope(tests, f"{which if tests else 'none reaches'} {_listed(changed)}")
 
     def _counts(self, change: Change) -> bool:
         """Whether tests can see the change: protected files are restored, and git's own are not part of a patch."""
         return not self._protection.covers(change) and ".git" not in change.path.split("/")
 
-    def _by_coverage(self, snapshot: Snapshot, paths: Sequence[str]) -> list[str]:
-        """Test files that executed what was changed; none when the change is in a file that no test executed."""
-        spectrum = self._spectrum()
-        executed = {path for lines in spectrum.executed.values() for path in lines} | set(spectrum.imported)
-        if not all(path in executed for path in paths):
-            return []
-        hit = affected(spectrum, parse(self._provider.diff(self._base, snapshot)))
-        return list(dict.fromkeys(file_of(test) for test in spectrum.outcomes if test in hit))
-
-    def _by_imports(self, snapshot: Snapshot, changes: Sequence[Change]) -> list[str]:
+    def _changed(self, snapshot: Snapshot, changes: Sequence[Change]) -> dict[str, Changed]:
+        """What each change is about, by path."""
         with self._provider.at(self._base) as box:
             before = dict(_texts(box, (each.path for each in changes if each.kind != "added")))
         with self._provider.at(snapshot) as box:
             after = dict(_texts(box, (each.path for each in changes if each.kind != "removed")))
-        changed: Mapping[str, Changed] = {
-            each.path: changed_of(each.path, before.get(each.path), after.get(each.path)) for each in changes
-        }
-        found: list[Near] = related(self.index, changed, self.test_files())
-        return [each.file for each in found]
+        return {each.path: changed_of(each.path, before.get(each.path), after.get(each.path)) for each in changes}
 
-    def _filled(self, near: Sequence[str]) -> Iterator[str]:
-        """The nearest file, and further ones in order as long as they fit the estimated time."""
+    def _by_coverage(self, snapshot: Snapshot, paths: Sequence[str]) -> dict[str, list[str]]:
+        """The tests that executed what was changed, by file; none when the change is in a file that no test
+        executed."""
+        spectrum = self._spectrum()
+        executed = {path for lines in spectrum.executed.values() for path in lines} | set(spectrum.imported)
+        if not all(path in executed for path in paths):
+            return {}
+        hit = affected(spectrum, parse(self._provider.diff(self._base, snapshot)))
+        near: dict[str, list[str]] = {}
+        for test in spectrum.outcomes:
+            if test in hit:
+                near.setdefault(file_of(test), []).append(test)
+        return near
+
+    def _by_imports(self, changed: Mapping[str, Changed]) -> dict[str, list[str]]:
+        """The test files that can reach the changes, nearest first, with no tests: any of theirs may do so."""
+        return {each.file: [] for each in related(self.index, changed, self.test_files())}
+
+    def _filled(self, near: Mapping[str, Sequence[str]], changed: Mapping[str, Changed]) -> Iterator[str]:
+        """The files in order as long as they fit the estimated time, and parts of those that do not. If no part of the
+        nearest file fits, it is taken as a whole."""
         left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
-        seconds = _seconds(self._baseline.report)
-        for place, file in enumerate(near):
-            if place == 0 or seconds(file) <= left_s:
-                left_s -= seconds(file)
-                yield file
+        durations = Durations(self._baseline.report)
+        for place, (file, reaching) in enumerate(near.items()):
+            nearest, taken = place == 0, {file: durations.of_file(file)}
+            if taken[file] > left_s:
+                limit_s = PART * left_s
+                worth_it = nearest or FEW * durations.of_test(file) <= limit_s
+                part = self._part(file, reaching, changed, durations, limit_s) if worth_it else {}
+                taken = part or (taken if nearest else {})
+            left_s -= sum(taken.values())
+            yield from taken
+
+    def _part(
+        self,
+        file: str,
+        reaching: Sequence[str],
+        changed: Mapping[str, Changed],
+        durations: Durations,
+        limit_s: float,
+    ) -> dict[str, float]:
+        """The functions of a test file that fit into so many seconds, those about the change first, with their seconds.
+        Where the tests are known that reach it, only functions with such tests."""
+        with self._provider.at(self._base) as box:
+            source = dict(_texts(box, [file])).get(file, "")
+        functions = [f"{file}::{name}" for name in about_first(source, changed)]
+        part: dict[str, float] = {}
+        for function, function_s in durations.of_functions(file, functions).items():
+            if function_s <= limit_s and (not reaching or any(holds(function, test) for test in reaching)):
+                part[function], limit_s = function_s, limit_s - function_s
+        return part
 
 
-def _seconds(report: SuiteReport) -> Callable[[str], float]:
-    """Estimates the seconds of a test file, from its own durations or those of others."""
-    known: dict[str, float] = {}
-    for test, duration_s in report.durations.items():
-        known[file_of(test)] = known.get(file_of(test), 0.0) + duration_s
-    mean_s = sum(known.values()) / len(report.durations) if report.durations else TEST_S
-
-    def estimated(file: str) -> float:
-        if file in report.late:
-            return known.get(file, 0.0) + mean_s * report.late[file]
-        return known.get(file, FILE_S)
-
-    return estimated
+def _by_file(tests: Iterable[str]) -> Counter[str]:
+    return Counter(map(file_of, tests))
 
 
 def _texts(box: Sandbox, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -195,6 +223,6 @@ def _texts(box: Sandbox, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             continue
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _listed(paths: Collection[str]) -> str:
     more = f" and {counted(len(paths) - NAMED, 'more file')}" if len(paths) > NAMED else ""
-    return ", ".join(f"`{path}`" for path in paths[:NAMED]) + more
+    return ", ".join(f"`{path}`" for path in list(paths)[:NAMED]) + more

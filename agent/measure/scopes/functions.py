@@ -1,0 +1,97 @@
+"""The test functions of one file, those about a change first: of a file that is too long, a scope takes a part.
+
+They are read from its source. So a function may be missing here (one that a plugin makes), or listed and no test.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from agent.measure.scopes.changed import Changed
+from agent.measure.scopes.likeness import name_words, rarity, terms
+from agent.parsing import python
+
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+SAME_WORD = 1.0
+"""The weight of a word that the name of a test and that of a changed function or class share; a mentioned name has up
+to 3 (`likeness.NAMED`)."""
+GOLDEN = 0.618034
+"""Multiples of the golden ratio, without their whole parts, fill [0, 1) evenly, however many there are."""
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test function or method."""
+
+    name: str
+    """Its id without the file."""
+    identifiers: frozenset[str]
+    """Of its source, with its decorators."""
+
+    @property
+    def holder(self) -> str:
+        """Its class; empty: none."""
+        return self.name.rpartition("::")[0]
+
+
+def about_first(source: str, changed: Mapping[str, Changed]) -> list[str]:
+    """The test functions and methods (`Class::test`) in the source of a test file. First those that mention changed
+    names or share words with them, the rarest in the file counting most, and those of classes that do so; then the
+    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is no
+    Python."""
+    tests = list(_tests(source))
+    wanted = terms(changed)
+    own = frozenset(word for change in changed.values() for name in change.names for word in name_words(name))
+    words = [name_words(test.name) & own for test in tests]
+    rare, rare_words = rarity([test.identifiers for test in tests], len(tests)), rarity(words, len(tests))
+    scores = [
+        sum(wanted[word] * rare[word] for word in sorted(wanted.keys() & test.identifiers))
+        + sum(SAME_WORD * rare_words[word] for word in sorted(shared))
+        for test, shared in zip(tests, words, strict=True)
+    ]
+    of_class: dict[str, list[float]] = {}
+    for test, score in zip(tests, scores, strict=True):
+        of_class.setdefault(test.holder, []).append(score)
+
+    def order(place: int) -> tuple[float, float]:
+        score = scores[place] + fmean(of_class[tests[place].holder])
+        return -round(score, 1), place * GOLDEN % 1
+
+    return list(dict.fromkeys(tests[place].name for place in sorted(range(len(tests)), key=order)))
+
+
+def _tests(source: str) -> Iterator[_Test]:
+    tree = python(source)
+    if tree is None:
+        return
+    lines = source.split("\n")
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, _Function) and node.name.startswith("test"):
+            yield _Test(node.name, _identifiers(lines, node))
+        elif isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or node.bases):
+            for method in _methods(node, classes).values():
+                yield _Test(f"{node.name}::{method.name}", _identifiers(lines, method))
+
+
+def _methods(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> dict[str, _Function]:
+    """The test methods of a class by name, with those that it inherits from classes of the same file."""
+    found: dict[str, _Function] = {}
+    pending, seen = [node], {node.name}
+    for each in pending:  # it grows meanwhile
+        own = (child for child in each.body if isinstance(child, _Function) and child.name.startswith("test"))
+        found = {child.name: child for child in own} | found
+        bases = {base.id for base in each.bases if isinstance(base, ast.Name)} & classes.keys() - seen
+        pending += [classes[name] for name in sorted(bases)]
+        seen |= bases
+    return found
+
+
+def _identifiers(lines: list[str], node: _Function) -> frozenset[str]:
+    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    return frozenset(IDENTIFIER.findall("\n".join(lines[first - 1 : node.end_lineno])))
