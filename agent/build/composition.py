@@ -116,12 +116,12 @@ def start(
             whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
             recall = attaching.recall(settings.memory, known)
             parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
-            if run.started is not None and (unfinished or not run.over):
+            if run.started is not None and (unfinished or not run.finished):
                 searches = [held.enter_context(Run.read(path)) for path in going(run)]
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
             engine: MakeSearcher = partial(Engine, schedule=schedule, unfinished=unfinished)
             begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
-            dumped, was_over = settings.model_dump(mode="json"), run.over and not unfinished
+            dumped, was_finished = settings.model_dump(mode="json"), run.finished and not unfinished
             result = solve(
                 task,
                 parts,
@@ -134,7 +134,7 @@ def start(
                 unfinished=unfinished,
             )
             name = settings.primary_model
-            if settings.memory.reflect and name and known is None and not was_over:
+            if settings.memory.reflect and name and known is None and not was_finished:
                 attaching.reflect(
                     settings.memory, run, model_of(settings, held, parts.halt, make, run, name), parts.budget
                 )
@@ -232,7 +232,7 @@ def make_parts(
         allowed=settings.sandbox.allow,
         localise=any(choice.name in MODEL_FREE_POLICIES for choice in policies_of(settings)),
         lines=settings.lines,
-        over=settings.over,
+        extra_lines=settings.extra_lines,
         patience=settings.patience,
         foresight=foresight_of(settings, models),
         rounds=round_components(settings, models),

@@ -171,13 +171,13 @@ class Engine:
         if components.exchange and (brought := components.exchange.next()) is not None:
             return brought
         continuing = components.lines is not None and not (self._mixed and number % 2)
-        room = None if self._mixed else self._room()
+        most = None if self._mixed else self._most_lines()
         orders = self._in_flight.orders
         return choose(
-            run.tree, run.steering, components.search, rng, orders, run.round_tree, continuing=continuing, lines=room
+            run.tree, run.steering, components.search, rng, orders, run.round_tree, continuing=continuing, lines=most
         )
 
-    def _room(self) -> int | None:
+    def _most_lines(self) -> int | None:
         """How many lines of work may be in flight: those that are wanted and have not ended; None: there are no
         lines."""
         if self._components.lines is None:
@@ -185,9 +185,9 @@ class Engine:
         tree = self._run.round_tree or self._run.tree
         if self._components.rounds:
             finished = tree.view((FinishedRollouts, False), FinishedRollouts).count
-            return self._components.rounds.rollouts + self._components.over - finished
+            return self._components.rounds.rollouts + self._components.extra_lines - finished
         ended = tree.view(OpenLines, OpenLines).ended
-        wanted = self._components.lines + self._components.over
+        wanted = self._components.lines + self._components.extra_lines
         return max(1, wanted - sum(tree[node_id].submitted for node_id in ended))
 
     # One expansion
@@ -208,7 +208,7 @@ class Engine:
         try:
             make_room(self._components.provider, self._run, self._changed)
             with self._components.budget.reserve(Usage(measurements=1)):
-                self._settle(expansion, expansion.run(temporary), temporary)
+                self._record_outcome(expansion, expansion.run(temporary), temporary)
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
@@ -228,7 +228,7 @@ class Engine:
             self.error = error
             self._end(Stop.FAILED)
 
-    def _settle(self, expansion: Expansion, outcome: Outcome, temporary: TemporarySnapshots) -> None:
+    def _record_outcome(self, expansion: Expansion, outcome: Outcome, temporary: TemporarySnapshots) -> None:
         """Record an outcome. A node gets the next id, or becomes a second edge if another worker added it first."""
         with self._changed:
             event = outcome.event

@@ -326,12 +326,12 @@ class Expansion:
 
     def _line(self, begin: Node, last: Node) -> Tried:
         """A line of work: all that it changed, and how the model put it in the end."""
-        place = begin.id, last.id
-        if place not in self.context.lines:
+        key = begin.id, last.id
+        if key not in self.context.lines:
             label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
             changes = printable(self._components.provider.diff(begin.snapshot, last.snapshot))
-            self.context.lines[place] = Tried(label, changes, last)
-        return self.context.lines[place]
+            self.context.lines[key] = Tried(label, changes, last)
+        return self.context.lines[key]
 
     def _label(self, before: Node, after: Node) -> str:
         """Which files differ between two states, and how the model put it."""

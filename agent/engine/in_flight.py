@@ -47,5 +47,5 @@ class InFlight:
         return in_flight
 
     def entry(self, expansion: Expansion) -> ScheduleEntry:
-        """The place of an expansion that ends now, for the journal."""
+        """The schedule entry of an expansion that ends now, for the journal."""
         return ScheduleEntry(expansion.begun_before, self.begun_count, self._since, self.cuts.get(expansion))

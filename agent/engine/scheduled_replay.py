@@ -39,9 +39,9 @@ def _repeat(entries: tuple[ScheduleEntry, ...], first: Expansion, crew: Crew) ->
     for entry in entries:
         while entry.since + len(started) < entry.begun and (expansion := crew.start()) is not None:
             started.append(expansion)
-        if (place := entry.number - entry.since) < len(started):
-            crew.carry_out(started[place], entry)
-            ended.add(place)
-    for place, expansion in enumerate(started):
-        if place not in ended:
+        if (index := entry.number - entry.since) < len(started):
+            crew.carry_out(started[index], entry)
+            ended.add(index)
+    for index, expansion in enumerate(started):
+        if index not in ended:
             crew.finish(expansion)

@@ -72,7 +72,7 @@ class Run:
         """The same by what it was for."""
         self.asked: list[Asked] = []
         """All calls of models, oldest first."""
-        self.refused: list[Refused] = []
+        self.refusals: list[Refused] = []
         """All requests that a server did not take, oldest first."""
         self.conversations = Conversations()
         self.begun_count = 0
@@ -201,7 +201,7 @@ class Run:
         return self.tree[node].evaluation.solved and (verdict is None or bool(verdict["solved"]))
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether nothing is left to do: the run is solved or was submitted and, in rounds, all rollouts are finished
         and compared."""
         if self.ended is None:
@@ -268,7 +268,7 @@ class Run:
                 self.conversations.learn(event.conversation)
                 self.conversations.learn_value(event.answer.message)
             case Refused():
-                self.refused.append(event)
+                self.refusals.append(event)
                 self.conversations.learn(event.conversation)
 
     def _fold_outcome(self, event: Added | Merged | Remeasured | Failed) -> None:

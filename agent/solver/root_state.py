@@ -23,7 +23,7 @@ from agent.measure.probing.tracing import trace
 from agent.run.action_log import task_of
 from agent.run.events import Added, Extended, Spent, Started
 from agent.run.tree.node import Node
-from agent.task import dump_task, settled
+from agent.task import dump_task, resolve_task
 from sandboxes import Snapshot
 
 SLOWER = 3.0
@@ -37,7 +37,7 @@ def make(session: Session, settings: Mapping[str, Any]) -> Snapshot:
         session.task = task_of(session.run) if session.task.workspace.nested else session.task
         return started.base
     base = session.components.provider.create(replace(session.task.workspace, byte_code=True))
-    session.task = settled(session.task, session.components.provider, base)
+    session.task = resolve_task(session.task, session.components.provider, base)
     session.record(Started(dump_task(session.task), dict(settings), base))
     return base
 

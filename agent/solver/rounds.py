@@ -15,7 +15,7 @@ from agent.engine.components import RoundComponents
 from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
-from agent.run.rollouts import Plan, Summary
+from agent.run.rollouts import RoundPlan, Summary
 from agent.run.tree.node import ROOT, NodeId
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
@@ -129,7 +129,7 @@ class Rounds:
         local = repairs(run, order, self.answers.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
         self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
 
-    def _draw(self, summaries: Sequence[Summary]) -> Plan | None:
+    def _draw(self, summaries: Sequence[Summary]) -> RoundPlan | None:
         planner, ask = self.parts.planner, self.session.gateway.at(None, "plan")
         return planner.draw(self.answers.scorer.task, summaries, ask) if planner else None
 

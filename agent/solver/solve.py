@@ -22,7 +22,7 @@ from agent.run.run import Run
 from agent.solver import root_state
 from agent.solver.cancelling import on_cancel
 from agent.solver.candidates import CandidatePool
-from agent.solver.outcome import end, never_begun, refused, result_of
+from agent.solver.outcome import end, never_begun, record_failed_start, result_of
 from agent.solver.result import Result
 from agent.solver.rounds import Rounds
 from agent.solver.salvage import salvaging
@@ -46,13 +46,13 @@ def solve(
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
     rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
     patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher has
-    something left to do although the run is over.
+    something left to do although the run is finished.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
         sandboxes.SandboxError: the base state cannot be made.
     """
-    if run.ended is not None and run.over and not unfinished:
+    if run.ended is not None and run.finished and not unfinished:
         return result_of(run, run.ended)
     session = Session(task, components, run, cancel or threading.Event(), on_event or (lambda event: None), known)
     components.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
@@ -80,7 +80,7 @@ def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
         if len(run.tree) <= 1 and session.cancel.is_set():
             return None
         if run.started is not None and run.ended is None and len(run.tree) <= 1:
-            refused(session, error)
+            record_failed_start(session, error)
         raise
 
 

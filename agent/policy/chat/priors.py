@@ -13,7 +13,7 @@ from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import Position
 from agent.prompts import render
-from agent.run.rollouts import Plan, Summary
+from agent.run.rollouts import RoundPlan, Summary
 from agent.untrusted import fence, terminal_text, visible
 
 BRIEFING_BYTES = 24_000
@@ -68,7 +68,7 @@ def _items(items: tuple[str, ...]) -> list[str]:
     return [_line(item) for item in items[:ITEMS]] + more
 
 
-def _has_content(plan: Plan | None) -> bool:
+def _has_content(plan: RoundPlan | None) -> bool:
     return plan is not None and bool(plan.steps or plan.dependencies or plan.constraints or plan.feedback)
 
 
