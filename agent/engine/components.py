@@ -101,9 +101,9 @@ class Planner(Protocol):
 
 
 class Exchange(Policy, Protocol):
-    """Brings in states that other runs of the task found, and gives them those of this run."""
+    """Exchanges states with other runs of the task, in both directions."""
 
-    def meet(self, run: Run, provider: Provider) -> None:
+    def sync(self, run: Run, provider: Provider) -> None:
         """Share new states of this run, and read those of others."""
         ...
 

@@ -39,9 +39,9 @@ from sandboxes import SandboxError, StateDamaged, StoreFull
 log = logging.getLogger(__name__)
 
 FAILURES_PER_NODE = 3
-"""A node whose expansions failed so often is closed."""
+"""A node whose expansions failed this often is closed."""
 FAILURES_IN_A_ROW = 10
-"""So many failures of the sandbox without one success end the run."""
+"""This many failures of the sandbox in a row end the run."""
 
 
 class Engine:
@@ -85,17 +85,17 @@ class Engine:
     def _work(self) -> None:
         try:
             follow(self._schedule, self)
-            self._meet()
+            self._sync()
             while (expansion := self._next()) is not None:
                 self.carry_out(expansion)
-                self._meet()
+                self._sync()
         except BaseException:
             self._end(Stop.FAILED)
             raise
 
-    def _meet(self) -> None:
+    def _sync(self) -> None:
         if self._components.exchange:
-            self._components.exchange.meet(self._run, self._components.provider)
+            self._components.exchange.sync(self._run, self._components.provider)
 
     # The next expansion
 
@@ -131,7 +131,8 @@ class Engine:
         return expansion
 
     def _lost(self, number: int) -> Expansion | None:
-        """An expansion that an earlier process began and did not end, as it was; None: there is none."""
+        """The oldest expansion that an earlier process began and did not end, with the same index; None: there is none
+        left to repeat."""
         tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)
@@ -158,7 +159,7 @@ class Engine:
             if policy is None:
                 self._record(Exhausted(node))
                 return None
-        index = self._run.next((node, choice.act, choice.other, policy.policy_id if policy else ""))
+        index = self._run.next_index((node, choice.act, choice.other, policy.policy_id if policy else ""))
         begun_before, attempts = self._in_flight.begun_count, 0 if choice.independent else len(self._run.attempts(node))
         return Expansion(self._context, choice, policy, index, number, begun_before, len(tree), attempts)
 
@@ -265,7 +266,7 @@ class Engine:
     def _nothing_left(self, expansion: Expansion) -> Exhausted:
         """The event that the policy has nothing left to propose at the node; that of the last policy closes the
         node."""
-        last = self._panel.alone(self._run.tree, expansion.node, expansion.policy_id)
+        last = self._panel.others_exhausted(self._run.tree, expansion.node, expansion.policy_id)
         return Exhausted(expansion.node, "" if last else expansion.policy_id)
 
     def _conclude(self, expansion: Expansion, event: Added | Merged | Remeasured | Failed | Exhausted) -> None:

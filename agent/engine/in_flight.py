@@ -20,12 +20,12 @@ class InFlight:
 
     @property
     def orders(self) -> set[int | None]:
-        """The numbers of the orders that are being obeyed."""
+        """The numbers of the orders that are being carried out."""
         return {expansion.choice.order for expansion in self._expansions}
 
     @property
     def suspect(self) -> bool:
-        """Whether nothing may be begun beside what is in flight."""
+        """Whether an expansion in flight must be carried out alone."""
         return any(expansion.suspect for expansion in self._expansions)
 
     def has(self, begun: Begun) -> bool:

@@ -39,14 +39,14 @@ def solve(
     settings: Mapping[str, Any] | None = None,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
-    known: Run | None = None,
+    prior_run: Run | None = None,
     begin: MakeSearcher = Engine,
     unfinished: bool = False,
 ) -> Result:
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
-    rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
-    patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher has
-    something left to do although the run is finished.
+    rollouts are finished. States that `prior_run`, another run of the task, has measured are not measured again; the
+    final patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher
+    has something left to do although the run is finished.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
@@ -54,7 +54,7 @@ def solve(
     """
     if run.ended is not None and run.finished and not unfinished:
         return result_of(run, run.ended)
-    session = Session(task, components, run, cancel or threading.Event(), on_event or (lambda event: None), known)
+    session = Session(task, components, run, cancel or threading.Event(), on_event or (lambda event: None), prior_run)
     components.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
     scorer = _root(session, settings or {})
     if scorer is None:
@@ -86,8 +86,8 @@ def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
 
 def _interruptible(session: Session) -> AbstractContextManager[None]:
     """In the block, a cancelled session closes its provider, so that nobody waits for a setup or a whole test run. The
-    provider stays open if it is shared with another run (`known`), or if there may be an answer to deliver."""
-    if session.known is not None or len(session.run.tree) > 1:
+    provider stays open if it is shared with another run (`prior_run`), or if there may be an answer to deliver."""
+    if session.prior_run is not None or len(session.run.tree) > 1:
         return nullcontext()
     return on_cancel(session.cancel, session.components.provider.close)
 
