@@ -1,4 +1,4 @@
-"""Budgets: what a run may spend is reserved before it is spent and settled after."""
+"""Budgets: what a run may spend is reserved before it is spent and charged after."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ParentBudget(Protocol):
         """Hold an estimate back. Raises BudgetSpent."""
         ...
 
-    def settle(self, usage: Usage, nodes: int = 0) -> None:
+    def charge(self, usage: Usage, nodes: int = 0) -> None:
         """Count what was spent without a reservation."""
         ...
 
@@ -97,7 +97,7 @@ class ParentBudget(Protocol):
 class Budget:
     """Limits shared by all workers of a run, or by all runs of a batch; None: no limit. Thread-safe.
 
-    `reserve` holds an estimate back until it is settled, so that workers together cannot overshoot. Law: the limit of
+    `reserve` holds an estimate back until it is charged, so that workers together cannot overshoot. Law: the limit of
     calls is never exceeded; the limits of tokens, dollars and measurements are exceeded at most by what the calls in
     flight use beyond their estimates. A run may end below a limit, by what was reserved and not used.
 
@@ -145,7 +145,7 @@ class Budget:
 
     @property
     def spent(self) -> Usage:
-        """What was settled, in all sessions."""
+        """What was spent, in all sessions."""
         with self._lock:
             return self._spent
 
@@ -162,7 +162,7 @@ class Budget:
 
     def count_node(self) -> None:
         """Count a node that was recorded."""
-        self.settle(Usage(), 1)
+        self.charge(Usage(), 1)
 
     def stop(self, nodes: int = 0) -> Stop | None:
         """The first limit at which nothing new may begin, or that `nodes` more nodes would exceed; None: all hold.
@@ -203,15 +203,15 @@ class Budget:
             self._reserved += estimate
         held = [estimate]
 
-        def settle(usage: Usage) -> None:
+        def charge(usage: Usage) -> None:
             with self._lock:
                 self._spent += usage
                 self._reserved -= held.pop() if held else Usage()
-            settle_parent(usage)
+            charge_parent(usage)
 
         try:
-            with self._reserve_in_parent(estimate) as settle_parent:
-                yield settle
+            with self._reserve_in_parent(estimate) as charge_parent:
+                yield charge
         finally:
             with self._lock:
                 self._reserved -= held.pop() if held else Usage()
@@ -220,18 +220,18 @@ class Budget:
     def _reserve_in_parent(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
         with ExitStack() as held:
             try:
-                settle = held.enter_context(self._parent.reserve(estimate)) if self._parent else _no_parent
+                charge = held.enter_context(self._parent.reserve(estimate)) if self._parent else _no_parent
             except BudgetSpent as spent:
                 raise BudgetSpent(Stop.BATCH) from spent
-            yield settle
+            yield charge
 
-    def settle(self, usage: Usage, nodes: int = 0) -> None:
+    def charge(self, usage: Usage, nodes: int = 0) -> None:
         """Count what was spent without a reservation."""
         with self._lock:
             self._spent += usage
             self._nodes += nodes
         if self._parent:
-            self._parent.settle(usage, nodes)
+            self._parent.charge(usage, nodes)
 
     def _limits(self, usage: Usage, nodes: int) -> tuple[tuple[Stop, float | None, float], ...]:
         """Each limit with its `Stop` and how much of it is reached."""

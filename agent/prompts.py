@@ -53,7 +53,7 @@ class Prompts:
         try:
             return self._environment.get_template(name).render(values)
         except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
-            raise ConfigError(f"the prompt {self._place(name)} cannot be rendered: {error}") from error
+            raise ConfigError(f"the prompt {self._location(name)} cannot be rendered: {error}") from error
 
     def digest(self, *names: str) -> str:
         """Eight hexadecimal digits that change with the text of any of these prompts."""
@@ -76,16 +76,20 @@ class Prompts:
                 environment.compile(text)
                 template = environment.parse(text)
             except TemplateSyntaxError as error:
-                where = f"the prompt {self._place(name)}, line {error.lineno}"
+                where = f"the prompt {self._location(name)}, line {error.lineno}"
                 raise ConfigError(f"{where}, is not a Jinja template: {error.message}") from error
             except TemplateError as error:
-                raise ConfigError(f"the prompt {self._place(name)} is not a Jinja template: {error}") from error
+                raise ConfigError(f"the prompt {self._location(name)} is not a Jinja template: {error}") from error
             if any(meta.find_referenced_templates(template)):
-                raise ConfigError(f"the prompt {self._place(name)} includes another one; copy its text there instead")
+                raise ConfigError(
+                    f"the prompt {self._location(name)} includes another one; copy its text there instead"
+                )
             variables = meta.find_undeclared_variables(environment.parse(_shipped(name)))
             if unknown := meta.find_undeclared_variables(template) - variables - environment.globals.keys():
                 has = f"this prompt has {', '.join(sorted(variables))}" if variables else "this prompt has none"
-                raise ConfigError(f"the prompt {self._place(name)} uses the unknown variable `{min(unknown)}`; {has}")
+                raise ConfigError(
+                    f"the prompt {self._location(name)} uses the unknown variable `{min(unknown)}`; {has}"
+                )
 
     @cached_property
     def _environment(self) -> SandboxedEnvironment:
@@ -103,7 +107,7 @@ class Prompts:
     def _source(self, name: str) -> str:
         return self._replaced.get(name) or _shipped(name)
 
-    def _place(self, name: str) -> str:
+    def _location(self, name: str) -> str:
         return str(self._folder / f"{name}{_SUFFIX}") if self._folder else repr(name)
 
 

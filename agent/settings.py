@@ -347,7 +347,7 @@ class Settings(BaseModel):
         return max(self.rollouts, int(count))
 
     @property
-    def over(self) -> int:
+    def extra_lines(self) -> int:
         """How many rollouts may be begun beyond those that are to be submitted."""
         return int(self.search.options.get("over", 0)) if self.search.name == "best_of_n" else 0
 

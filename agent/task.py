@@ -74,7 +74,7 @@ def load_task(dumped: dict[str, Any]) -> Task:
     return task
 
 
-def settled(task: Task, provider: Provider, base: Snapshot) -> Task:
+def resolve_task(task: Task, provider: Provider, base: Snapshot) -> Task:
     """The task as it fits the base state: with the place of its workspace there, and with the test command that tox or
     nox would call in place of the tool (`agent.measure.automation`), which a warning says. If the workspace is a folder
     below the named place, the tests still run from the named place, as the makers of such images do."""
@@ -98,5 +98,5 @@ def settled(task: Task, provider: Provider, base: Snapshot) -> Task:
 
 
 def as_begun(task: Task, begun: Task) -> Task:
-    """The task with the test command and framework of when its run began, which `settled` may have changed."""
+    """The task with the test command and framework of when its run began, which `resolve_task` may have changed."""
     return replace(task, test_command=begun.test_command, framework=begun.framework)

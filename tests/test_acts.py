@@ -233,7 +233,7 @@ def turns_of(provider, repo, policy, known=lambda step: None):
         position=lambda box, steps: Position(None, (), 0, (), steps, box),
         review=lambda steps: unasked,
         ends_after=lambda turns: False,
-        known=known,
+        known_state=known,
         show_values=lambda state, wanted: pytest.fail("no values"),
     )
     base = provider.create(Workspace(path=halves(repo), mount="/workspace"))

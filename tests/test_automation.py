@@ -19,7 +19,7 @@ from agent.measure.measurer import find_baseline
 from agent.run.action_log import task_of
 from agent.run.run import Run
 from agent.solver.result import Result
-from agent.task import Task, settled
+from agent.task import Task, resolve_task
 from sandboxes import Provider, Workspace
 from tests.measuring import ENV, GOAL, PROJECT
 
@@ -343,11 +343,11 @@ TESTED = {
 
 
 def begun(provider: Provider, folder: Path, command: str, files: Mapping[str, str]) -> tuple[Task, SuiteReport]:
-    """The task as its base state settles it, and what the tests say there."""
+    """The task as it fits its base state, and what the tests say there."""
     workspace = Workspace(path=write(folder, {**PROJECT, **files}), env=ENV)
     task = Task("calc", "It is wrong.", workspace, command, goal_failing=True)
     base = provider.create(workspace)
-    task = settled(task, provider, base)
+    task = resolve_task(task, provider, base)
     return task, find_baseline(provider, task, base, 1)
 
 

@@ -17,8 +17,8 @@ def test_workers_together_cannot_overshoot(limit, sizes):
     budget, spent = Budget(max_tokens=limit), []
 
     def work(size):
-        with suppress(BudgetSpent), budget.reserve(Usage(tokens_in=size)) as settle:
-            settle(Usage(tokens_in=size))
+        with suppress(BudgetSpent), budget.reserve(Usage(tokens_in=size)) as charge:
+            charge(Usage(tokens_in=size))
             spent.append(size)
 
     with ThreadPoolExecutor(4) as pool:
@@ -52,7 +52,7 @@ def test_nodes_in_flight_count_against_the_limit():
 
 def test_an_unpriced_call_spends_no_dollars_and_does_not_end_the_run():
     budget = Budget(max_usd=1.0)
-    budget.settle(Usage(model_calls=1, unpriced_calls=1))
+    budget.charge(Usage(model_calls=1, unpriced_calls=1))
     assert budget.stop() is None
 
 
@@ -72,8 +72,8 @@ def make_calls(budgets, calls, workers=4):
     def make(number, call):
         estimate, used = call
         budget = budgets[number % len(budgets)]
-        with suppress(BudgetSpent), budget.reserve(Usage(model_calls=1, tokens_in=estimate)) as settle:
-            settle(Usage(model_calls=1, tokens_in=used, cost_usd=float(used)))
+        with suppress(BudgetSpent), budget.reserve(Usage(model_calls=1, tokens_in=estimate)) as charge:
+            charge(Usage(model_calls=1, tokens_in=used, cost_usd=float(used)))
             made.append(call)
 
     with ThreadPoolExecutor(workers) as pool:
@@ -109,7 +109,7 @@ def test_what_the_runs_of_a_batch_spent_in_earlier_sessions_counts_once():
     run, other = Budget(max_calls=2, parent=whole), Budget(parent=whole)
     run.start(spent=Usage(model_calls=2), nodes=8, elapsed_s=50.0)
     assert (run.stop(), other.stop()) == (Stop.CALLS, None)
-    other.settle(Usage(model_calls=1))
+    other.charge(Usage(model_calls=1))
     assert (whole.stop(), other.stop(), run.stop(), other.used_up()) == (Stop.CALLS, Stop.BATCH, Stop.CALLS, True)
     other.count_node()
     assert whole.stop() is Stop.NODES
@@ -122,8 +122,8 @@ def test_a_run_that_the_batch_refuses_holds_nothing_back():
     with whole.reserve(Usage(model_calls=1)), pytest.raises(BudgetSpent) as refused:
         run.reserve(Usage(model_calls=1)).__enter__()
     assert refused.value.stop is Stop.BATCH
-    with run.reserve(Usage(model_calls=1)) as settle:
-        settle(Usage(model_calls=1))
+    with run.reserve(Usage(model_calls=1)) as charge:
+        charge(Usage(model_calls=1))
     assert run.spent == whole.spent == Usage(model_calls=1)
 
 
@@ -135,18 +135,18 @@ def test_what_a_run_is_refused_is_not_held_back_from_the_batch():
         pass
 
 
-def test_a_reservation_ends_when_it_is_settled():
+def test_a_reservation_ends_when_it_is_charged():
     budget = Budget(max_tokens=10)
-    with budget.reserve(Usage(tokens_in=10)) as settle:
-        settle(Usage(tokens_in=4))
+    with budget.reserve(Usage(tokens_in=10)) as charge:
+        charge(Usage(tokens_in=4))
         with budget.reserve(Usage(tokens_in=6)):
             pass
 
 
 def test_a_call_needs_no_room_for_another_measurement_but_some_dollars():
     budget = Budget(max_measurements=1, max_usd=1.0)
-    with budget.reserve(Usage(measurements=1)), budget.reserve(Usage(model_calls=1)) as settle:
-        settle(Usage(model_calls=1, cost_usd=1.0))
+    with budget.reserve(Usage(measurements=1)), budget.reserve(Usage(model_calls=1)) as charge:
+        charge(Usage(model_calls=1, cost_usd=1.0))
     with pytest.raises(BudgetSpent) as refused, budget.reserve(Usage(model_calls=1)):
         pass
     assert refused.value.stop is Stop.COST
@@ -157,6 +157,6 @@ def test_the_share_that_is_used_is_that_of_the_limit_nearest_to_its_end():
     budget = Budget(max_tokens=10, max_seconds=10.0, max_usd=0.0, parent=Budget(max_tokens=1), now=clock)
     budget.start(spent=Usage(tokens_in=2), nodes=5, elapsed_s=0.0)
     assert budget.used_share() == 0.3
-    budget.settle(Usage(tokens_out=3))
+    budget.charge(Usage(tokens_out=3))
     assert budget.used_share() == 0.5
     assert Budget().used_share() == 0.0

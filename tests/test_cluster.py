@@ -27,7 +27,7 @@ from benchmarks.batch.cluster.code_bundle import pack
 from benchmarks.batch.cluster.coordinator import UNFINISHED, Coordinator, Superseded
 from benchmarks.batch.cluster.neighbours import Neighbours
 from benchmarks.batch.cluster.remote_budget import RemoteBudget
-from benchmarks.batch.cluster.task import Order, work
+from benchmarks.batch.cluster.task import WorkerJob, work
 from benchmarks.batch.cost_forecast import spent_so_far
 from benchmarks.batch.status import InstanceStatus
 from benchmarks.cli.app import app
@@ -57,19 +57,19 @@ class TestLimitsOfTheWholeBatch:
     def test_hold_for_all_workers_together(self, tmp_path: Path) -> None:
         coordinator = opened(tmp_path, max_usd=2.5)
         first, second = worker(coordinator), worker(coordinator, "b")
-        with first.reserve(CALL) as settle, second.reserve(CALL):
-            settle(CALL)
+        with first.reserve(CALL) as charge, second.reserve(CALL):
+            charge(CALL)
             with pytest.raises(BudgetSpent) as refused:
                 second.reserve(CALL).__enter__()
         assert refused.value.stop is Stop.BATCH
         assert coordinator.spent() == CALL
-        with second.reserve(CALL) as settle:
-            settle(Usage(cost_usd=1.5))
+        with second.reserve(CALL) as charge:
+            charge(Usage(cost_usd=1.5))
         assert (first.stop(), first.used_up(), coordinator.spent().cost_usd) == (Stop.BATCH, True, 2.5)
 
     def test_count_what_is_spent_without_being_held_back(self, tmp_path: Path) -> None:
         coordinator = opened(tmp_path, max_measurements=1)
-        worker(coordinator).settle(Usage(measurements=1))
+        worker(coordinator).charge(Usage(measurements=1))
         assert worker(coordinator, "b").stop() is Stop.BATCH
 
     def test_of_seconds_are_each_workers_own_clock(self, tmp_path: Path) -> None:
@@ -79,11 +79,11 @@ class TestLimitsOfTheWholeBatch:
     def test_get_back_what_a_lost_worker_held_when_its_instance_begins_anew(self, tmp_path: Path) -> None:
         coordinator = opened(tmp_path, max_calls=1)
         coordinator.begin("a")
-        with worker(coordinator, attempt=1).reserve(CALL) as settle:
+        with worker(coordinator, attempt=1).reserve(CALL) as charge:
             assert worker(coordinator, "b").stop() is Stop.BATCH
             coordinator.begin("a")
             assert worker(coordinator, "b").stop() is None
-            settle(CALL)  # what a worker paid that was only taken for lost is paid
+            charge(CALL)  # what a worker paid that was only taken for lost is paid
         assert coordinator.spent() == CALL
 
     def test_are_no_longer_open_to_a_worker_that_was_taken_for_lost(self, tmp_path: Path) -> None:
@@ -160,9 +160,9 @@ class TestTheCodeBundle:
     def packed(self, source: Path | str, out: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         """What is sent, after a look at it as a worker has it."""
         folder.mkdir()
-        order, shipped = pack(Order(str(source), False, Settings()), out, folder)
+        job, shipped = pack(WorkerJob(str(source), False, Settings()), out, folder)
         monkeypatch.chdir(shipped["working_dir"])
-        assert [each.id for each in open_source(order.source, folder / "clones").instances()]
+        assert [each.id for each in open_source(job.source, folder / "clones").instances()]
         return shipped
 
     def test_leaves_the_batch_here_and_all_of_the_code_in_whatever_the_batch_is_called(
@@ -197,8 +197,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.namespace
 class TestAWorker:
-    def order(self, suite: Path) -> Order:
-        return Order(str(suite), reveal=True, settings=load([], OPTIONS))
+    def job(self, suite: Path) -> WorkerJob:
+        return WorkerJob(str(suite), reveal=True, settings=load([], OPTIONS))
 
     @pytest.mark.slow
     def test_hands_over_its_run_and_leaves_nothing_behind(
@@ -209,7 +209,7 @@ class TestAWorker:
         monkeypatch.setattr("tempfile.tempdir", str(scratch))
         monkeypatch.delenv("RAY_TEST_KEY", raising=False)
         coordinator = opened(out, {"RAY_TEST_KEY": "not-to-be-found"})
-        there = work(self.order(suite), "calc-1", asking(coordinator), threading.Event())
+        there = work(self.job(suite), "calc-1", asking(coordinator), threading.Event())
 
         assert (there.status, there.verified, there.stop) == ("solved", True, Stop.SOLVED)
         with Run.read(out / "calc-1") as run:
@@ -231,7 +231,7 @@ class TestAWorker:
         self, suite: Path, tmp_path: Path, namespaces: Path
     ) -> None:
         coordinator = opened(tmp_path, max_measurements=1)
-        assert work(self.order(suite), "calc-1", asking(coordinator), threading.Event()).stop is Stop.BATCH
+        assert work(self.job(suite), "calc-1", asking(coordinator), threading.Event()).stop is Stop.BATCH
         assert not (tmp_path / "calc-1").exists()
         assert (tmp_path / UNFINISHED / "calc-1" / "1" / "journal.jsonl").is_file()
         batch = Batch(tmp_path, Identity("set", "revealed", "mutate"))
@@ -247,8 +247,8 @@ class TestRequests:
 
     def test_say_how_many_fit(self) -> None:
         machines = [{"CPU": 8.0, "docker": 3.0}, {"CPU": 3.0, "docker": 9.0}, {"CPU": 64.0}]
-        assert requests.room(machines, requests.read("CPU=2,docker=1")) == 3 + 1
-        assert requests.room(machines, requests.read("gpu=1")) == 0
+        assert requests.capacity(machines, requests.read("CPU=2,docker=1")) == 3 + 1
+        assert requests.capacity(machines, requests.read("gpu=1")) == 0
 
     @pytest.mark.parametrize("text", ["CPU", "CPU=two", "CPU=-1", "CPU=inf", "=1"])
     def test_that_are_none_are_named(self, text: str) -> None:

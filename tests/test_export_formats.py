@@ -15,7 +15,7 @@ from agent.analysis.minimize import NOTE, Shortened
 from agent.models.scripted import answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.events import Asked, Merged, Round
-from agent.run.rollouts import Briefing, Plan
+from agent.run.rollouts import Briefing, RoundPlan
 from agent.run.run import Run
 from agent.run.tree.node import Step
 from tests.exporting import Recorder, chat_tree, edit, planned, rows, said, shortened, small_tree
@@ -460,7 +460,7 @@ class TestPlans:
         said = 'So:\n{"steps": ["change f"], "feedback": "it was g"}'
         passage = made.run.conversations.shorten([[], {"role": "user", "content": "Draw a plan."}])
         made.run.record(Asked("tiny", "r", passage, {}, answer(said), None, "plan"))
-        plan = Plan(steps=("change f",), feedback="it was g")
+        plan = RoundPlan(steps=("change f",), feedback="it was g")
         made.run.record(Round(2, 2, Briefing(2, plan=plan)))
         made.add(0, value, [edit("second")])
         with made.close() as run:

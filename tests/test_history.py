@@ -316,7 +316,7 @@ class TestTheExchange:
 def meet(run, shared):
     exchange = GitExchange(shared)
     with Run.read(run) as opened:
-        exchange.meet(opened, None)
+        exchange.sync(opened, None)
     return exchange
 
 

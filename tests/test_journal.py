@@ -80,7 +80,7 @@ def facts(run):
         run.ended,
         run.elapsed_s,
         vars(run.steering),
-        [(each, run.in_progress.times(each), run.next(each.work)) for each in run.in_progress],
+        [(each, run.in_progress.times(each), run.next_index(each.work)) for each in run.in_progress],
         run.begun_count,
     )
 

@@ -77,9 +77,11 @@ def test_instances_fit_into_the_workers_and_none_into_the_head() -> None:
     (group,) = at(made, "spec.rayClusterSpec.workerGroupSpecs")
     asked = at(group, "template.spec.containers.0.resources.requests")
     machine = {"CPU": float(asked["cpu"]), "memory": 2**30 * float(asked["memory"].removesuffix("Gi"))}
-    assert requests.room([machine] * group["replicas"], wanted) == 16
+    assert requests.capacity([machine] * group["replicas"], wanted) == 16
     assert (
-        requests.room([{"CPU": float(at(made, "spec.rayClusterSpec.headGroupSpec.rayStartParams.num-cpus"))}], wanted)
+        requests.capacity(
+            [{"CPU": float(at(made, "spec.rayClusterSpec.headGroupSpec.rayStartParams.num-cpus"))}], wanted
+        )
         == 0
     )
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy.panel import Panel, Standing
+from agent.policy.panel import Panel, PolicyStats
 from tests.policies import Scripted
 from tests.test_tree import trees
 from tests.trees import node, tree
@@ -78,12 +78,12 @@ def test_a_pick_depends_on_the_tree_and_the_generator_only(made, seed):
 
 @given(trees(), st.data())
 def test_standings_that_were_kept_equal_those_made_now(made, data):
-    kept = made.view("kept", Standing)
+    kept = made.view("kept", PolicyStats)
     for _ in range(data.draw(st.integers(0, 5))):
         parent = data.draw(st.integers(0, len(made) - 1))
         made.add(proposed(len(made), parent, data.draw(st.floats(0, 1)), data.draw(st.sampled_from("ab"))))
-    fresh = made.view("fresh", Standing)
-    assert (kept.count, kept.worth) == (fresh.count, fresh.worth)
+    fresh = made.view("fresh", PolicyStats)
+    assert (kept.count, kept.value_sum) == (fresh.count, fresh.value_sum)
 
 
 @pytest.mark.parametrize(("members", "trust"), [((), 1.0), ((A, A), 1.0), ((A, B), 0.0)])

@@ -16,7 +16,7 @@ from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.plan_tree import Branch, merged
-from agent.policy.chat.plans import Plan
+from agent.policy.chat.plans import AttemptPlan
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.events import Failed
 from agent.run.run import Run
@@ -36,7 +36,7 @@ STEPS = {
 PLANS = [["Note it.", "Look at it.", "Break it.", "Go on."], ["note  IT.", "Look at it.", "Mend it."], ["Go on."]]
 
 
-def plan(steps: Sequence[str], cause: str = "a cause") -> Plan:
+def plan(steps: Sequence[str], cause: str = "a cause") -> AttemptPlan:
     return {"cause": cause, "steps": list(steps)}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent.policy.chat.variation import ANGLES
 from agent.prompts import digest, names, render
-from agent.run.rollouts import Plan
+from agent.run.rollouts import RoundPlan
 
 POSITION: dict[str, object] = {
     "carry_out": False,
@@ -47,7 +47,7 @@ ATTEMPT_LISTS = (
     *("files_read", "files_changed", "commands", "tests_passed", "tests_failed"),
     *("failure_modes", "risks", "insights", "contradictions"),
 )
-PLAN = Plan(("Look.", "Mend."), ("Mend after looking.",), ("Keep b.",), "They mended a.")
+PLAN = RoundPlan(("Look.", "Mend."), ("Mend after looking.",), ("Keep b.",), "They mended a.")
 TOOL = {
     "name": "view",
     "description": "Show lines.",
@@ -203,7 +203,7 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "chat_wave": [
         {"summaries": ["Attempt 1: better\n- how far: a"], "fence": "attempts-1", "plan": None},
         {"summaries": ["Attempt 1: better"] * 2, "fence": "attempts-1", "plan": PLAN},
-        {"summaries": [], "fence": "attempts-1", "plan": Plan(steps=("Look.",))},
+        {"summaries": [], "fence": "attempts-1", "plan": RoundPlan(steps=("Look.",))},
     ],
     "chat_wave_attempt": [
         {"number": 1, "outcome": "solved", **dict.fromkeys(ATTEMPT_TEXTS, ""), **dict.fromkeys(ATTEMPT_LISTS, ())},

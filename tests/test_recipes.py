@@ -421,7 +421,7 @@ def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, re
     ):
         waiting = {node.id for node in run.tree if node.parents and not node.line_end}
         assert any(run.starts[0] <= node_id < (*run.starts, len(run.tree))[1] for node_id in waiting)
-        assert (run.over, run.round) == (True, rounds)
+        assert (run.finished, run.round) == (True, rounds)
         begun_before = run.begun_count
         resumed.set()
         for _ in range(2):

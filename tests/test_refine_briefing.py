@@ -20,7 +20,7 @@ from agent.policy import Position
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.priors import BRIEFING_BYTES, briefed
 from agent.run.events import Added, Round, Started, Summarised
-from agent.run.rollouts import Briefing, Plan, Summary
+from agent.run.rollouts import Briefing, RoundPlan, Summary
 from agent.run.run import Run
 from agent.settings import RefineSettings
 from agent.solver.refine import brief
@@ -29,7 +29,7 @@ from sandboxes import Sandbox, Snapshot
 from tests.projects import means, task
 from tests.trees import node
 
-PLAN = Plan(("Mend means.py.",), ("First see it fail.",), ("Keep spread.",), "They mended the wrong file.")
+PLAN = RoundPlan(("Mend means.py.",), ("First see it fail.",), ("Keep spread.",), "They mended the wrong file.")
 GOOD = Summary(
     1,
     "journal",
@@ -100,7 +100,7 @@ class TestABriefing:
 
     @pytest.mark.parametrize("off", [{"plan": False}, {"priors": 0}], ids=["the setting", "nothing to draw it from"])
     def test_has_no_plan_and_asks_for_none(self, run: Run, off: dict[str, Any]) -> None:
-        def refuse(summaries: object) -> Plan:
+        def refuse(summaries: object) -> RoundPlan:
             raise AssertionError(summaries)
 
         assert brief(run, [1, 2], RefineSettings(**off), refuse).plan is None
@@ -133,9 +133,9 @@ class TestTheFirstTurnOfALaterWave:
         first, later = heard(position(box)), heard(position(box, briefing=Briefing(2, (GOOD,), PLAN)))
         assert json.dumps(later[:-1]) == json.dumps(first)
 
-    @pytest.mark.parametrize("plan", [None, Plan()], ids=["no plan", "an empty plan"])
+    @pytest.mark.parametrize("plan", [None, RoundPlan()], ids=["no plan", "an empty plan"])
     def test_is_told_the_same_bytes_as_the_first_of_all_where_nothing_is_known(
-        self, box: Sandbox, plan: Plan | None
+        self, box: Sandbox, plan: RoundPlan | None
     ) -> None:
         first, later = heard(position(box)), heard(position(box, briefing=Briefing(2, (), plan)))
         assert json.dumps(later) == json.dumps(first)
@@ -181,7 +181,7 @@ class TestAPlan:
     def test_is_read_from_the_last_object_of_an_answer_and_is_one_again_when_written_out(self) -> None:
         given = {"steps": ["a ", "", "b\nc"], "constraints": ["d"], "feedback": "e"}
         text = f"Or {json.dumps({'steps': ['x']})}? No:\n```json\n{json.dumps(given)}\n```"
-        assert read_plan(text) == Plan(("a", "b c"), (), ("d",), "e")
+        assert read_plan(text) == RoundPlan(("a", "b c"), (), ("d",), "e")
 
     @pytest.mark.parametrize(
         ("given", "said"),
@@ -198,11 +198,11 @@ class TestAPlan:
             read_plan(given)
 
     def test_may_be_empty(self) -> None:
-        assert read_plan('{"steps": []}') == Plan()
+        assert read_plan('{"steps": []}') == RoundPlan()
 
     def test_is_drawn_from_the_issue_and_the_summaries_and_unreadable_answers_are_mended(self) -> None:
         model = ScriptedModel([answer("Hm."), answer('{"steps": ["Mend it."]}')])
-        assert Planner(model).draw(task(Path("unused")), [GOOD, BAD]) == Plan(("Mend it.",))
+        assert Planner(model).draw(task(Path("unused")), [GOOD, BAD]) == RoundPlan(("Mend it.",))
         asked = str(model.heard[0][1]["content"])
         assert all(text in asked for text in ("mean([]) divides by zero", "good.py", "bad.py"))
 
@@ -215,7 +215,7 @@ class TestAPlan:
         model = ScriptedModel(says)
         wanted = replace(task(Path("unused")), statement="It is wrong. " * 4000)
         long = replace(GOOD, failure_modes=("x" * 400,) * 10, risks=("y" * 400,) * 10)
-        assert Planner(model).draw(wanted, [long] * 8) == Plan(("Mend it.",))
+        assert Planner(model).draw(wanted, [long] * 8) == RoundPlan(("Mend it.",))
         for text in ("It is wrong.", "x", "y"):
             whole, short = (str(heard[1]["content"]).count(text) for heard in model.heard)
             assert 0 < 2 * short < whole

@@ -21,7 +21,7 @@ from agent.models import Completion, Message
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Policy, Position, Proposal
 from agent.policy.chat.policy import ChatPolicy
-from agent.run.rollouts import Plan
+from agent.run.rollouts import RoundPlan
 from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings
@@ -119,7 +119,7 @@ def test_an_attempt_at_the_wrong_file_is_followed_by_one_that_has_a_plan_and_beg
     assert [asked.purpose for asked in run.asked] == ["policy", "plan", "policy", "policy"]
     (begun,) = Run.read(run.journal.directory).rounds
     assert begun.briefing is not None
-    assert begun.briefing.plan == Plan(steps=tuple(PLAN["steps"]), feedback=str(PLAN["feedback"]))
+    assert begun.briefing.plan == RoundPlan(steps=tuple(PLAN["steps"]), feedback=str(PLAN["feedback"]))
     assert run.note(0, "gate/1") == {"refine": True, "why": "hard: no patch solves the task"}
 
 

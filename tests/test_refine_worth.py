@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from agent.budget import Usage
 from agent.run.events import Added, Merged, Noted, Round, Spent, Started
 from agent.run.run import Run
-from agent.solver.refine.worth import Changes, RoundWorth, changes, worths
+from agent.solver.refine.worth import Changes, RoundResult, changes, round_results
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.cli.app import app
 from benchmarks.grading.verdicts import Verdict, patch_digest
@@ -37,7 +37,7 @@ class TestTheFourCounts:
 
     def test_of_a_run_are_those_of_its_later_waves_against_the_best_before(self) -> None:
         solved = [False, True, False, True]
-        grown = [RoundWorth(n, 1, each, 0.0, "", Usage(), 0.0) for n, each in enumerate(solved, 1)]
+        grown = [RoundResult(n, 1, each, 0.0, "", Usage(), 0.0) for n, each in enumerate(solved, 1)]
         assert changes(grown) == Changes(kept=1, lost=1, fixed=1, missed=0)
 
 
@@ -60,7 +60,7 @@ def run(tmp_path: Path) -> Any:
 
 class TestARun:
     def test_says_of_each_wave_what_it_found_and_what_it_cost(self, run: Run) -> None:
-        first, second = worths(run)
+        first, second = round_results(run)
         assert (first.number, first.rollouts, first.solved) == (1, 2, False)
         assert (first.value, first.patch_sha256) == (0.7, "abc")
         assert (first.usage, first.seconds) == (Usage(measurements=2, model_calls=2, tokens_in=20), 4.0)
@@ -71,20 +71,20 @@ class TestARun:
     def test_has_kept_right_what_a_later_wave_came_to_again(self, run: Run) -> None:
         run.record(Round(3, 4))
         run.record(Merged(0, 3, elapsed_s=10.0))
-        second, third = worths(run)[1:]
+        second, third = round_results(run)[1:]
         assert (second.solved, third.solved, third.value) == (True, True, 1.0)
-        assert changes(worths(run)) == Changes(kept=1, fixed=1)
+        assert changes(round_results(run)) == Changes(kept=1, fixed=1)
 
     def test_counts_what_was_refuted_as_wrong(self, run: Run) -> None:
         run.record(Noted(3, "verdict", {"solved": False, "patch": "def"}))
-        assert [wave.solved for wave in worths(run)] == [False, False]
+        assert [wave.solved for wave in round_results(run)] == [False, False]
 
     def test_says_the_same_when_it_is_read_again(self, run: Run) -> None:
-        assert worths(Run.read(run.journal.directory)) == worths(run)
+        assert round_results(Run.read(run.journal.directory)) == round_results(run)
 
     def test_says_nothing_of_a_price_that_is_unknown(self, run: Run) -> None:
         run.record(Spent(Usage(model_calls=1, unpriced_calls=1), "model", 0))
-        assert [wave.to_json()["cost_usd"] for wave in worths(run)] == [0.0, None]
+        assert [wave.to_json()["cost_usd"] for wave in round_results(run)] == [0.0, None]
 
 
 def attempt(name: str, solved: list[bool], first: bytes = b"", last: bytes = b"", **wave: Any) -> Attempt:

@@ -91,8 +91,8 @@ def test_at_least_one_state_is_kept_and_no_more_than_the_width(instance, width):
 def test_the_objective_is_the_formula():
     """Two states with one inner node between them, of one cluster; a third beside them, of another."""
     made = Frontier.of([0.6, 0.2, 0.2], ["ra", "rb", "c"], ["x", "x", "y"], cost=0.4, coverage=0.5)
-    assert made.worth([0, 1]) == pytest.approx(0.8 - 0.4 * 3 / 4 + 0.5 * 1 / 2)
-    assert made.worth([0, 2]) == pytest.approx(0.8 - 0.4 * 3 / 4 + 0.5 * 2 / 2)
+    assert made.objective([0, 1]) == pytest.approx(0.8 - 0.4 * 3 / 4 + 0.5 * 1 / 2)
+    assert made.objective([0, 2]) == pytest.approx(0.8 - 0.4 * 3 / 4 + 0.5 * 2 / 2)
 
 
 def test_of_two_near_duplicates_one_is_dropped_and_a_distinct_state_is_kept():

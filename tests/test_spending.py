@@ -12,7 +12,7 @@ from tests.trees import node
 
 def recorded(run, number, parent, begun_s, ended_s):
     """Record a state that an expansion made from `begun_s` to `ended_s`, while others may have been in flight."""
-    index = run.next((parent, "expand", None, ""))
+    index = run.next_index((parent, "expand", None, ""))
     run.record(Begun(Choice(parent), number, index, elapsed_s=begun_s))
     return Added(node(number + 1, parent), ended_s, Choice(parent), ScheduleEntry(number, number + 1, 0))
 
@@ -25,7 +25,7 @@ def branched(path, *times):
         second, third = recorded(run, 1, 1, *times[1]), recorded(run, 2, 1, *times[2])
         run.record(second)
         run.record(third)
-        return seconds_of_lines(run.took, run.rollouts())
+        return seconds_of_lines(run.node_seconds, run.rollouts())
 
 
 def test_a_line_takes_the_seconds_of_its_own_states_also_where_lines_run_beside_one_another(tmp_path):

@@ -205,4 +205,8 @@ def test_a_common_ancestor_is_the_last_state_that_two_paths_share(made, data):
 def test_a_proposal_that_was_merged_is_known_from_then_on():
     made = tree(node(0), node(1, 0))
     made.merge(0, 1, proposal="p")
-    assert (made.proposals.known(0, "p"), made.proposals.known(1, "p"), made.proposals.known(0, "")) == (1, None, None)
+    assert (made.proposals.child_for(0, "p"), made.proposals.child_for(1, "p"), made.proposals.child_for(0, "")) == (
+        1,
+        None,
+        None,
+    )

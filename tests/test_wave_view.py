@@ -14,7 +14,7 @@ from agent.run.commands import Order, Steering
 from agent.run.events import Added, Merged, Round
 from agent.run.run import Run
 from agent.run.tree.node import Step
-from agent.run.tree.part import Since, TreePart
+from agent.run.tree.part import RoundStart, TreePart
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from tests.test_steering import CHANGES_BY_NAME, facts
@@ -40,7 +40,7 @@ def test_a_wave_says_what_a_tree_would_say_in_which_nothing_was_done_before(made
     for change, at, other in before:
         if change not in ("begin", "measure"):
             CHANGES_BY_NAME[change](made, at % len(made), other)
-    since, alone = Since.now(made, 0), fresh(made[0], made)
+    since, alone = RoundStart.now(made, 0), fresh(made[0], made)
     kept = made.view("kept", lambda whole: TreePart(whole, 0, since))
     members = [0]
     for change, at, other in later:
@@ -62,7 +62,7 @@ def test_a_wave_says_what_a_tree_would_say_in_which_nothing_was_done_before(made
 
 
 def in_second_wave(made):
-    since = Since.now(made, 0)
+    since = RoundStart.now(made, 0)
     return made.view("wave", lambda whole: TreePart(whole, 0, since))
 
 

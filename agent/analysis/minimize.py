@@ -84,7 +84,7 @@ class Bench:
         """Always False: all turns are carried out."""
         return False
 
-    def known(self, step: Step) -> Snapshot | None:
+    def known_state(self, step: Step) -> Snapshot | None:
         """Always None: each step is carried out."""
         return None
 

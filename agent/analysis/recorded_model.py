@@ -48,7 +48,7 @@ class Archive:
         for number, asked in enumerate(run.asked):
             for key in keys(asked):
                 self._waiting[key].append(number)
-        self._refusals = {key: refused for refused in run.refused for key in keys(refused)}
+        self._refusals = {key: refused for refused in run.refusals for key in keys(refused)}
 
     def __len__(self) -> int:
         return len(self._answers)

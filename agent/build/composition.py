@@ -85,13 +85,13 @@ def start(
     on_event: Callable[[Event], None] | None = None,
     parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
-    known: Run | None = None,
+    prior_run: Run | None = None,
     schedule: Schedule = (),
     unfinished: bool = False,
 ) -> Result:
     """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
     replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
-    `agent.models.registry.make`; `known` is as for `agent.solver.solve.solve`, `schedule` as for
+    `agent.models.registry.make`; `prior_run` is as for `agent.solver.solve.solve`, `schedule` as for
     `agent.engine.engine.Engine`; `unfinished` is as for both.
 
     Raises:
@@ -114,14 +114,14 @@ def start(
             require_prices(settings)
         with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
             whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
-            recall = attaching.recall(settings.memory, known)
+            recall = attaching.recall(settings.memory, prior_run)
             parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
-            if run.started is not None and (unfinished or not run.over):
+            if run.started is not None and (unfinished or not run.finished):
                 searches = [held.enter_context(Run.read(path)) for path in going(run)]
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
             engine: MakeSearcher = partial(Engine, schedule=schedule, unfinished=unfinished)
             begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
-            dumped, was_over = settings.model_dump(mode="json"), run.over and not unfinished
+            dumped, was_finished = settings.model_dump(mode="json"), run.finished and not unfinished
             result = solve(
                 task,
                 parts,
@@ -129,16 +129,16 @@ def start(
                 settings=dumped,
                 cancel=cancel,
                 on_event=on_event,
-                known=known,
+                prior_run=prior_run,
                 begin=begin,
                 unfinished=unfinished,
             )
             name = settings.primary_model
-            if settings.memory.reflect and name and known is None and not was_over:
+            if settings.memory.reflect and name and prior_run is None and not was_finished:
                 attaching.reflect(
                     settings.memory, run, model_of(settings, held, parts.halt, make, run, name), parts.budget
                 )
-            attaching.remember(settings.memory, run, known)
+            attaching.remember(settings.memory, run, prior_run)
             return dataclasses.replace(result, usage=run.usage)
         return never_begun(directory)
 
@@ -232,7 +232,7 @@ def make_parts(
         allowed=settings.sandbox.allow,
         localise=any(choice.name in MODEL_FREE_POLICIES for choice in policies_of(settings)),
         lines=settings.lines,
-        over=settings.over,
+        extra_lines=settings.extra_lines,
         patience=settings.patience,
         foresight=foresight_of(settings, models),
         rounds=round_components(settings, models),

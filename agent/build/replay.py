@@ -80,7 +80,7 @@ def replay(
             cancel=stop,
             on_event=_Follower(old, directory, stop, on_event) if same else on_event,
             make=partial(_model, archive, live),
-            known=old,
+            prior_run=old,
             schedule=schedule(_schedule_entries(old)) if same else (),
         )
         with Run.read(directory) as new:

@@ -38,7 +38,7 @@ def require_same(started: Started, task: Task, settings: Settings, directory: Pa
 def _of_tasks(old: Task, new: Task) -> Iterator[str]:
     names = ["id", "statement", "goal_tests", "protected_paths", "instructions"]
     names += [] if new.goal_tests else ["goal_failing"]  # earlier versions set it for named tests, without an effect
-    replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.settled`
+    replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.finished`
     yield from _differences(old, new, names if replaced else [*names, "test_command"])
     if old.base and new.base:
         yield from _differences(old, new, ["base"])

@@ -83,7 +83,7 @@ def _resumable(run: Path) -> bool:
     if not (run / "journal.jsonl").exists():
         return False
     with Run.read(run) as read:
-        return not read.over
+        return not read.finished
 
 
 def _stores_of_ended_runs() -> Iterator[Path]:

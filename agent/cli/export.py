@@ -17,7 +17,7 @@ from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.learning.export.dataset import Order
+    from agent.learning.export.dataset import ExportSettings
 
 
 ALL = "100,0,0"
@@ -95,13 +95,13 @@ def export(
         return
     if report:
         names = [form] if form else [name for name, kind in FORMATS.items() if kind.form is None]
-        orders = [_order(name, option, split, exclude or (), allow_license or (), near, tokenizer) for name in names]
-        sys.stdout.write(_reported(chosen, orders, as_json))
+        wanted = [_settings(name, option, split, exclude or (), allow_license or (), near, tokenizer) for name in names]
+        sys.stdout.write(_reported(chosen, wanted, as_json))
         return
     if not form or out is None:
         raise UsageError("give --format F and --out DIR; ramify export --list names the formats")
-    order = _order(form, option, split, exclude or (), allow_license or (), near, tokenizer)
-    manifest = write(chosen, replace(order, parquet=parquet, easy_first=easy_first), out)
+    settings = _settings(form, option, split, exclude or (), allow_license or (), near, tokenizer)
+    manifest = write(chosen, replace(settings, parquet=parquet, easy_first=easy_first), out)
     if not manifest["rows"]:
         raise UsageError(f"nothing was written to {out}: {_why_none(form, manifest['refused'])}")
     sys.stdout.write(_summary(manifest, out))
@@ -129,7 +129,7 @@ def _refuse_row_options(*options: object) -> None:
         )
 
 
-def _order(
+def _settings(
     form: str,
     options: Sequence[str],
     split: str,
@@ -137,9 +137,9 @@ def _order(
     licences: Sequence[str],
     near: float,
     tokenizer: Path | None,
-) -> Order:
+) -> ExportSettings:
     from agent.learning.export import counting
-    from agent.learning.export.dataset import Order
+    from agent.learning.export.dataset import ExportSettings
     from agent.learning.export.duplicates import Duplicates
     from agent.learning.export.exclusions import Exclusions
     from agent.learning.export.hygiene import Hygiene
@@ -152,7 +152,7 @@ def _order(
     exporter = make(form, pairs)
     hygiene = Hygiene(Exclusions.read(exclude), tuple(licences), Duplicates(near or None))
     tally = counting.Tally(counting.tokenizer(tokenizer) if tokenizer else None)
-    return Order(form, exporter, pairs, Splits.read(split), hygiene, tally)
+    return ExportSettings(form, exporter, pairs, Splits.read(split), hygiene, tally)
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
@@ -189,16 +189,16 @@ def _why_none(form: str, refused: Mapping[str, int]) -> str:
     return f"no row can be used: {reasons}" if reasons else f"no run has such rows ({FORMATS[form].text})"
 
 
-def _reported(runs: Sequence[Path], orders: Sequence[Order], as_json: bool) -> str:
+def _reported(runs: Sequence[Path], formats: Sequence[ExportSettings], as_json: bool) -> str:
     """How many rows of each format the runs hold, and why others were refused."""
     from agent.learning.export.dataset import look
 
     found: dict[str, Any] = {}
-    for order in orders:
-        sources = look(runs, order)
-        outcomes, refused = order.tally.by.get("outcome", Counter[str]()), order.tally.refused
+    for settings in formats:
+        sources = look(runs, settings)
+        outcomes, refused = settings.tally.by.get("outcome", Counter[str]()), settings.tally.refused
         rows = sum(source["rows"] for source in sources)
-        found[order.format] = {
+        found[settings.format] = {
             "rows": rows,
             "outcomes": dict(outcomes),
             "refused": {k: n for k, n in refused.items() if n},

@@ -27,7 +27,7 @@ class FinishedRollouts(View):
         return len(self._ends) + sum(self._merged.values())
 
     def changed(self, node_id: NodeId) -> None:
-        """Count the node anew."""
+        """Update what is counted for the node."""
         elsewhere = sum(attempt.known and attempt.child is None for attempt in self._tree.attempts(node_id))
         if elsewhere and not self._solved_only:
             self._merged[node_id] = elsewhere

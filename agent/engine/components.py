@@ -18,7 +18,7 @@ from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.run.ballots import Judge
 from agent.run.memo import Memo
-from agent.run.rollouts import Candidate, Plan, Rollout, Summary
+from agent.run.rollouts import Candidate, Rollout, RoundPlan, Summary
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
@@ -90,7 +90,7 @@ class Summariser(Protocol):
 class Planner(Protocol):
     """Draws the plan of the next round from what the rollouts came to."""
 
-    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask) -> Plan | None:
+    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask) -> RoundPlan | None:
         """A plan for the task; None: none could be made.
 
         Raises:
@@ -101,9 +101,9 @@ class Planner(Protocol):
 
 
 class Exchange(Policy, Protocol):
-    """Brings in states that other runs of the task found, and gives them those of this run."""
+    """Exchanges states with other runs of the task, in both directions."""
 
-    def meet(self, run: Run, provider: Provider) -> None:
+    def sync(self, run: Run, provider: Provider) -> None:
         """Share new states of this run, and read those of others."""
         ...
 
@@ -177,7 +177,7 @@ class Components:
     """The policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1
     """Lines of work that have to be submitted; None: the policies propose single edits."""
-    over: int = 0
+    extra_lines: int = 0
     """Lines of work that may be begun beyond those."""
     patience: int = 3
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""

@@ -39,9 +39,9 @@ from sandboxes import SandboxError, StateDamaged, StoreFull
 log = logging.getLogger(__name__)
 
 FAILURES_PER_NODE = 3
-"""A node whose expansions failed so often is closed."""
+"""A node whose expansions failed this often is closed."""
 FAILURES_IN_A_ROW = 10
-"""So many failures of the sandbox without one success end the run."""
+"""This many failures of the sandbox in a row end the run."""
 
 
 class Engine:
@@ -85,17 +85,17 @@ class Engine:
     def _work(self) -> None:
         try:
             follow(self._schedule, self)
-            self._meet()
+            self._sync()
             while (expansion := self._next()) is not None:
                 self.carry_out(expansion)
-                self._meet()
+                self._sync()
         except BaseException:
             self._end(Stop.FAILED)
             raise
 
-    def _meet(self) -> None:
+    def _sync(self) -> None:
         if self._components.exchange:
-            self._components.exchange.meet(self._run, self._components.provider)
+            self._components.exchange.sync(self._run, self._components.provider)
 
     # The next expansion
 
@@ -131,7 +131,8 @@ class Engine:
         return expansion
 
     def _lost(self, number: int) -> Expansion | None:
-        """An expansion that an earlier process began and did not end, as it was; None: there is none."""
+        """The oldest expansion that an earlier process began and did not end, with the same index; None: there is none
+        left to repeat."""
         tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)
@@ -158,7 +159,7 @@ class Engine:
             if policy is None:
                 self._record(Exhausted(node))
                 return None
-        index = self._run.next((node, choice.act, choice.other, policy.policy_id if policy else ""))
+        index = self._run.next_index((node, choice.act, choice.other, policy.policy_id if policy else ""))
         begun_before, attempts = self._in_flight.begun_count, 0 if choice.independent else len(self._run.attempts(node))
         return Expansion(self._context, choice, policy, index, number, begun_before, len(tree), attempts)
 
@@ -171,13 +172,13 @@ class Engine:
         if components.exchange and (brought := components.exchange.next()) is not None:
             return brought
         continuing = components.lines is not None and not (self._mixed and number % 2)
-        room = None if self._mixed else self._room()
+        most = None if self._mixed else self._most_lines()
         orders = self._in_flight.orders
         return choose(
-            run.tree, run.steering, components.search, rng, orders, run.round_tree, continuing=continuing, lines=room
+            run.tree, run.steering, components.search, rng, orders, run.round_tree, continuing=continuing, lines=most
         )
 
-    def _room(self) -> int | None:
+    def _most_lines(self) -> int | None:
         """How many lines of work may be in flight: those that are wanted and have not ended; None: there are no
         lines."""
         if self._components.lines is None:
@@ -185,9 +186,9 @@ class Engine:
         tree = self._run.round_tree or self._run.tree
         if self._components.rounds:
             finished = tree.view((FinishedRollouts, False), FinishedRollouts).count
-            return self._components.rounds.rollouts + self._components.over - finished
+            return self._components.rounds.rollouts + self._components.extra_lines - finished
         ended = tree.view(OpenLines, OpenLines).ended
-        wanted = self._components.lines + self._components.over
+        wanted = self._components.lines + self._components.extra_lines
         return max(1, wanted - sum(tree[node_id].submitted for node_id in ended))
 
     # One expansion
@@ -208,7 +209,7 @@ class Engine:
         try:
             make_room(self._components.provider, self._run, self._changed)
             with self._components.budget.reserve(Usage(measurements=1)):
-                self._settle(expansion, expansion.run(temporary), temporary)
+                self._record_outcome(expansion, expansion.run(temporary), temporary)
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
@@ -228,7 +229,7 @@ class Engine:
             self.error = error
             self._end(Stop.FAILED)
 
-    def _settle(self, expansion: Expansion, outcome: Outcome, temporary: TemporarySnapshots) -> None:
+    def _record_outcome(self, expansion: Expansion, outcome: Outcome, temporary: TemporarySnapshots) -> None:
         """Record an outcome. A node gets the next id, or becomes a second edge if another worker added it first."""
         with self._changed:
             event = outcome.event
@@ -265,7 +266,7 @@ class Engine:
     def _nothing_left(self, expansion: Expansion) -> Exhausted:
         """The event that the policy has nothing left to propose at the node; that of the last policy closes the
         node."""
-        last = self._panel.alone(self._run.tree, expansion.node, expansion.policy_id)
+        last = self._panel.others_exhausted(self._run.tree, expansion.node, expansion.policy_id)
         return Exhausted(expansion.node, "" if last else expansion.policy_id)
 
     def _conclude(self, expansion: Expansion, event: Added | Merged | Remeasured | Failed | Exhausted) -> None:

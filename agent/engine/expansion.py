@@ -19,7 +19,7 @@ from agent.engine.components import Components, Scorer
 from agent.engine.merge import fuse
 from agent.engine.review import Review
 from agent.engine.session import Session
-from agent.engine.turns import Taken, Turns
+from agent.engine.turns import Turns, TurnsResult
 from agent.errors import MeasureError, PolicyError, RamifyError
 from agent.evaluate.improvement import improves_strictly
 from agent.policy import Policy, Position, Tried
@@ -83,7 +83,7 @@ class Expansion:
     attempts: int
     """How many expansions of the node had ended when it began: the policy is shown no later ones."""
     lost: int = 0
-    """How often the process that carried it out was killed."""
+    """How often a process that carried it out was killed."""
 
     @property
     def node(self) -> NodeId:
@@ -147,7 +147,7 @@ class Expansion:
         the node with its state. A node that only repeats its parent's state is new, and so is any turn of a model."""
         if child.by_model:
             return None
-        if (same := self._tree.proposals.known(self.node, proposal_of(child.steps))) is not None:
+        if (same := self._tree.proposals.child_for(self.node, proposal_of(child.steps))) is not None:
             return self._tree[same]
         return None if child.state_hash == self._tree[self.node].state_hash else self._tree.with_state(child.state_hash)
 
@@ -163,14 +163,14 @@ class Expansion:
             child = self._measured(child)
         return Added(child, elapsed_s=self._components.budget.elapsed_s, choice=self.choice)
 
-    def _take_turns(self, temporary: TemporarySnapshots) -> Taken:
+    def _take_turns(self, temporary: TemporarySnapshots) -> TurnsResult:
         assert self.policy is not None
         components = self._components
         keep = self._run.journal.put_blob
         turns = Turns(components.provider, self.policy, TURNS, temporary, self, components.allowed, keep)
         return turns.take(self._tree[self.node].snapshot, Random(f"{components.seed}/{self.node}/{self.index}"))
 
-    def _child(self, taken: Taken) -> Node:
+    def _child(self, taken: TurnsResult) -> Node:
         """The state that the policy's turns led to, not measured yet."""
         parent = self._tree[self.node]
         child = replace(
@@ -190,7 +190,7 @@ class Expansion:
             replace(child, label=self._label(parent, child)) if child.by_model and child.kind != "strategy" else child
         )
 
-    def _is_over(self, taken: Taken) -> bool:
+    def _is_over(self, taken: TurnsResult) -> bool:
         """Whether nothing is to follow where a line of work has ended. A search that repairs solutions may go on from
         one that was submitted, as long as a goal test fails."""
         submitted = any(step.submission for step in taken.steps)
@@ -254,7 +254,7 @@ class Expansion:
         return Position(
             task=task,
             path=tree.path(self.node),
-            index=self.index - run.before(self.node, self.policy_id),
+            index=self.index - run.begun_in_earlier_rounds(self.node, self.policy_id),
             siblings=tuple(child for child in run.children(self.node) if child.id < self.nodes),
             tried=tuple(map(self._tried, run.attempts(self.node)[: self.attempts])),
             references=tuple(self._line(tree.root, tree[other]) for other in self.choice.references),
@@ -262,7 +262,7 @@ class Expansion:
             kind="" if self.choice.continues else self.choice.kind,
             hint=self.choice.hint,
             briefing=run.briefing if self.node == ROOT else None,
-            earlier=run.earlier if self.node == ROOT else frozenset(),
+            earlier=run.earlier_proposals if self.node == ROOT else frozenset(),
             steps=steps,
             box=box,
             recall=partial(recall, task, tree.path(self.node), memo) if recall else str,
@@ -272,12 +272,12 @@ class Expansion:
             memo=memo,
         )
 
-    def known(self, step: Step) -> Snapshot | None:
+    def known_state(self, step: Step) -> Snapshot | None:
         """Where the step led to from the same state, if it was taken there before. A `submit` counts by its answer, and
         is carried out."""
         if any(isinstance(action, Submit) for action in step.actions):
             return None
-        known = self._tree.proposals.known(self.node, proposal_of([step]))
+        known = self._tree.proposals.child_for(self.node, proposal_of([step]))
         return None if known is None else self._tree[known].snapshot
 
     def ends_after(self, turns: int) -> bool:
@@ -325,16 +325,16 @@ class Expansion:
         return self._line(tree[self.node], last)
 
     def _line(self, begin: Node, last: Node) -> Tried:
-        """A line of work: all that it changed, and how the model put it in the end."""
-        place = begin.id, last.id
-        if place not in self.context.lines:
+        """A line of work: all that it changed, and the model's last words on it."""
+        key = begin.id, last.id
+        if key not in self.context.lines:
             label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
             changes = printable(self._components.provider.diff(begin.snapshot, last.snapshot))
-            self.context.lines[place] = Tried(label, changes, last)
-        return self.context.lines[place]
+            self.context.lines[key] = Tried(label, changes, last)
+        return self.context.lines[key]
 
     def _label(self, before: Node, after: Node) -> str:
-        """Which files differ between two states, and how the model put it."""
+        """The files that differ between two states, and the model's own words."""
         same = after.state_hash == before.state_hash
         changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
         paths = [change.path for change in changes if not change.path.endswith(".pyc")]

@@ -20,12 +20,12 @@ class InFlight:
 
     @property
     def orders(self) -> set[int | None]:
-        """The numbers of the orders that are being obeyed."""
+        """The numbers of the orders that are being carried out."""
         return {expansion.choice.order for expansion in self._expansions}
 
     @property
     def suspect(self) -> bool:
-        """Whether nothing may be begun beside what is in flight."""
+        """Whether an expansion in flight must be carried out alone."""
         return any(expansion.suspect for expansion in self._expansions)
 
     def has(self, begun: Begun) -> bool:
@@ -47,5 +47,5 @@ class InFlight:
         return in_flight
 
     def entry(self, expansion: Expansion) -> ScheduleEntry:
-        """The place of an expansion that ends now, for the journal."""
+        """The schedule entry of an expansion that ends now, for the journal."""
         return ScheduleEntry(expansion.begun_before, self.begun_count, self._since, self.cuts.get(expansion))

@@ -158,18 +158,18 @@ class ModelGateway:
         if (paid := self._paid.take(digest)) is not None:
             return paid
         facts = (request.model, digest, passage, dict(request.sampling))
-        with self._budget.reserve(self._forecast.of(request, passage, model.price)) as settle:
+        with self._budget.reserve(self._forecast.of(request, passage, model.price)) as charge:
             try:
                 answer = model.complete(request.messages, request.tools, **request.sampling)
             except RamifyError as error:
                 if error.usage.model_calls:
-                    self._record(Spent(error.usage, "model", node), settle)
+                    self._record(Spent(error.usage, "model", node), charge)
                 if isinstance(error, (TooLong, ToolsRefused)):
                     kind: Refusal = "TooLong" if isinstance(error, TooLong) else "ToolsRefused"
                     self._record(Refused(*facts, kind, str(error), node, purpose))
                 raise
             asked = Asked(*facts, answer, node, purpose)
-            self._record(asked, settle)
+            self._record(asked, charge)
         self._forecast.learn(asked)
         beginnings = self._run.conversations.beginnings(passage.digest)
         self._forecast.answered(request, answer.usage, beginnings, model.price)

@@ -16,13 +16,13 @@ class Recorder:
     def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
         self.run, self.budget, self.on_event = run, budget, on_event
 
-    def __call__(self, event: Event, settle: Callable[[Usage], None] | None = None) -> None:
-        """Record an event. `settle` charges what a reservation holds for it; without it the budget is charged."""
+    def __call__(self, event: Event, charge: Callable[[Usage], None] | None = None) -> None:
+        """Record an event. `charge` charges what a reservation holds for it; without it the budget is charged."""
         self.run.record(event)
         if isinstance(event, Added):
             self.budget.count_node()
         elif isinstance(event, Spent | Asked):
-            (settle or self.budget.settle)(event.usage if isinstance(event, Spent) else event.answer.usage)
+            (charge or self.budget.charge)(event.usage if isinstance(event, Spent) else event.answer.usage)
         self.on_event(event)
 
     def spend(self, usage: Usage, what: str, node: NodeId | None = None) -> None:

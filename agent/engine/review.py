@@ -33,7 +33,7 @@ NOT_SUBMITTED = "Not submitted: a call before it in this answer did not succeed.
 DIFF_BYTES = 8_000
 MESSAGE_BYTES = 1_500
 FAILURES = 5
-"""Tests that fail, of those that were asked for, with their messages."""
+"""How many failing tests are shown with their messages."""
 NAMED = 20
 _COUNTED = {Outcome.ERROR: "failed", Outcome.TIMEOUT: "failed"}
 QUICK_S = 60.0
@@ -144,7 +144,7 @@ class Review:
         return finding
 
     def _facts(self, state: Snapshot, report: SuiteReport, finding: Finding | None, *, whole: bool) -> list[str]:
-        """Of a run of the whole suite; with what the tests say that the model added."""
+        """The results of a run of the whole suite, and of the tests that the model added."""
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
         counts = _counts(report)
@@ -221,7 +221,7 @@ class Review:
         )
 
     def _answers(self) -> Iterator[tuple[Action, Observation]]:
-        """All that was done in the conversation, with what came of it."""
+        """All actions of the conversation with their observations."""
         return (pair for step in self.turns for pair in zip(step.actions, step.observations, strict=False))
 
 

@@ -8,8 +8,8 @@ from agent.engine.expansion import Expansion
 from agent.run.schedule import ScheduleEntry
 
 
-class Crew(Protocol):
-    """Who searches (`agent.engine.engine.Engine`)."""
+class ExpansionRunner(Protocol):
+    """Starts and carries out expansions (`agent.engine.engine.Engine`)."""
 
     def start(self) -> Expansion | None:
         """The next expansion, in flight from now on; None: there is none now, or the search is to stop."""
@@ -24,24 +24,24 @@ class Crew(Protocol):
         ...
 
 
-def follow(schedule: list[tuple[ScheduleEntry, ...]], crew: Crew) -> None:
+def follow(schedule: list[tuple[ScheduleEntry, ...]], runner: ExpansionRunner) -> None:
     """Repeat a schedule (`agent.run.schedule.schedule`), one idle time to the next, until nothing can be started. What
     is repeated is taken out of the list."""
-    while schedule and (first := crew.start()) is not None:
-        _repeat(schedule.pop(0), first, crew)
+    while schedule and (first := runner.start()) is not None:
+        _repeat(schedule.pop(0), first, runner)
 
 
-def _repeat(entries: tuple[ScheduleEntry, ...], first: Expansion, crew: Crew) -> None:
+def _repeat(entries: tuple[ScheduleEntry, ...], first: Expansion, runner: ExpansionRunner) -> None:
     """Repeat what lies between two idle times. An expansion that never ended is started, so that it counts as in
     flight, and not carried out. Where the search has parted from the schedule, missing entries are skipped."""
     started = [first]
     ended = set[int]()
     for entry in entries:
-        while entry.since + len(started) < entry.begun and (expansion := crew.start()) is not None:
+        while entry.since + len(started) < entry.begun and (expansion := runner.start()) is not None:
             started.append(expansion)
-        if (place := entry.number - entry.since) < len(started):
-            crew.carry_out(started[place], entry)
-            ended.add(place)
-    for place, expansion in enumerate(started):
-        if place not in ended:
-            crew.finish(expansion)
+        if (index := entry.number - entry.since) < len(started):
+            runner.carry_out(started[index], entry)
+            ended.add(index)
+    for index, expansion in enumerate(started):
+        if index not in ended:
+            runner.finish(expansion)

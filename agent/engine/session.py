@@ -32,10 +32,10 @@ class Session:
         run: Run,
         cancel: threading.Event,
         on_event: Callable[[Event], None],
-        known: Run | None = None,
+        prior_run: Run | None = None,
     ) -> None:
         self.task, self.components, self.run, self.cancel, self.on_event = task, components, run, cancel, on_event
-        self.known = known
+        self.prior_run = prior_run
         """Another run of the task, whose measurements are used again."""
         self.record = Recorder(run, components.budget, on_event)
         self.gateway = ModelGateway(self.record)

@@ -20,7 +20,7 @@ from sandboxes import Provider, Sandbox, Snapshot
 
 
 class Host(Protocol):
-    """Whoever has the turns taken: an expansion, or a path of a run that is carried out again."""
+    """The caller of `Turns`: an expansion, or a recorded path that is carried out again."""
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
         """What the policy is shown of a fork, after these turns."""
@@ -34,7 +34,7 @@ class Host(Protocol):
         """Whether to stop after so many turns. Not asked after a last turn."""
         ...
 
-    def known(self, step: Step) -> Snapshot | None:
+    def known_state(self, step: Step) -> Snapshot | None:
         """Where the step led to, if it was the whole of an earlier expansion of the same state; it is not applied
         again then, unless the policy reads the answer."""
         ...
@@ -49,8 +49,8 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What the turns came to."""
+class TurnsResult:
+    """The state that the turns led to, and how they ended."""
 
     state: Snapshot
     steps: tuple[Step, ...]
@@ -78,14 +78,14 @@ class Turns:
     keep: Callable[[bytes], str] | None = None
     """Stores what is too long to be shown, and gives it a name."""
 
-    def take(self, start: Snapshot, rng: Random) -> Taken:
+    def take(self, start: Snapshot, rng: Random) -> TurnsResult:
         """Take turns from a state on.
 
         Raises:
             RamifyError, agent.budget.BudgetSpent: the policy failed, or may not go on, before anything had changed.
                 Later, what was paid for is kept.
         """
-        taken = Taken(start, (), Proposal(()))
+        taken = TurnsResult(start, (), Proposal(()))
         while len(taken.steps) < self.limit:
             with self.provider.at(taken.state) as box:
                 try:
@@ -101,16 +101,16 @@ class Turns:
             count = len(taken.steps) + 1
             prior = taken.last.prior ** (1 - 1 / count) * proposal.prior ** (1 / count)
             line_end = "submitted" if step.submission else proposal.line_end
-            taken = Taken(state, (*taken.steps, step), replace(proposal, prior=prior), line_end)
+            taken = TurnsResult(state, (*taken.steps, step), replace(proposal, prior=prior), line_end)
             if proposal.final or line_end or self.host.ends_after(len(taken.steps)):
                 break
         return taken
 
-    def _turn(self, taken: Taken, proposal: Proposal, box: Sandbox) -> tuple[Snapshot, Step]:
+    def _turn(self, taken: TurnsResult, proposal: Proposal, box: Sandbox) -> tuple[Snapshot, Step]:
         """Apply a proposal in a fork of the state that the turns so far have led to."""
         step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
         last, talks = proposal.final or self.limit == 1, bool(proposal.message)
-        if last and not (talks or taken.steps) and (known := self.host.known(step)) is not None:
+        if last and not (talks or taken.steps) and (known := self.host.known_state(step)) is not None:
             return known, step
         state, observations = self._act(taken.state, proposal.actions, box, self.host.review(taken.steps), talks)
         return state, replace(step, observations=observations)

@@ -85,7 +85,7 @@ class OwnTests:
             contents = {path: _content(box, path) for path in paths}
         return {path: content for path, content in contents.items() if content is not None}
 
-    def placed(self, snapshot: Snapshot, path: str) -> str:
+    def path_in_workspace(self, snapshot: Snapshot, path: str) -> str:
         """The path of a file relative to the workspace; empty if the workspace has no such file."""
         with self._provider.at(snapshot) as box:
             inside = path.removeprefix(f"{box.workdir.rstrip('/')}/")

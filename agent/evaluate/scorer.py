@@ -173,7 +173,7 @@ class StagedScorer:
         outcomes, own = self._baseline.outcomes, self.own.files(snapshot) if tests else ()
         if self._baseline.adapter == "exit-code" or all(test in outcomes for test in tests):
             return tests, not any(file_of(test) in own for test in tests)
-        names = Names(self._baseline, partial(self.own.placed, snapshot), own)
+        names = Names(self._baseline, partial(self.own.path_in_workspace, snapshot), own)
         if self._baseline.adapter not in OF_PYTHON:  # new tests in other languages are not found by their file
             matches = [(names.meant(test), test) for test in tests]
             return tuple(ids[0] if len(ids) == 1 else test for ids, test in matches), True

@@ -11,7 +11,7 @@ from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree, View
 
 
-class Standing(View):
+class PolicyStats(View):
     """A view of the tree: how many states each policy proposed, and their values, in all and as children of a node."""
 
     def __init__(self, tree: Tree) -> None:
@@ -19,7 +19,7 @@ class Standing(View):
         self._next = 0
         self.count: Counter[tuple[NodeId | None, str]] = Counter()
         """Number of states by parent (None: in the whole tree) and policy."""
-        self.worth: defaultdict[tuple[NodeId | None, str], float] = defaultdict(float)
+        self.value_sum: defaultdict[tuple[NodeId | None, str], float] = defaultdict(float)
         """Sum of their values, by the same keys."""
 
     def changed(self, node_id: NodeId) -> None:
@@ -28,7 +28,7 @@ class Standing(View):
             node = self._tree[self._next]
             for parent in {None, *node.parents[:1]}:
                 self.count[parent, node.policy_id] += 1
-                self.worth[parent, node.policy_id] += node.value
+                self.value_sum[parent, node.policy_id] += node.value
             self._next += 1
 
 
@@ -65,7 +65,7 @@ class Panel:
             return available[0] if available else None
         return max(available, key=lambda member: rng.betavariate(*self.posterior(tree, node_id, member.policy_id)))
 
-    def alone(self, tree: Tree, node_id: NodeId, policy_id: str) -> bool:
+    def others_exhausted(self, tree: Tree, node_id: NodeId, policy_id: str) -> bool:
         """Whether all other policies are exhausted at the node."""
         return all(
             tree.exhausted_for(node_id, other.policy_id) for other in self.members if other.policy_id != policy_id
@@ -73,7 +73,7 @@ class Panel:
 
     def posterior(self, tree: Tree, node_id: NodeId, policy_id: str) -> tuple[float, float]:
         """The parameters of the policy's Beta distribution, both above 0."""
-        standing = tree.view(Standing, Standing)
-        mean = (1 + standing.worth.get((None, policy_id), 0.0)) / (2 + standing.count[None, policy_id])
-        tried, worth = tree.begun(node_id, policy_id=policy_id), standing.worth.get((node_id, policy_id), 0.0)
-        return self.trust * mean + worth, self.trust * (1 - mean) + max(0.0, tried - worth)
+        stats = tree.view(PolicyStats, PolicyStats)
+        mean = (1 + stats.value_sum.get((None, policy_id), 0.0)) / (2 + stats.count[None, policy_id])
+        tried, total = tree.begun(node_id, policy_id=policy_id), stats.value_sum.get((node_id, policy_id), 0.0)
+        return self.trust * mean + total, self.trust * (1 - mean) + max(0.0, tried - total)

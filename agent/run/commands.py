@@ -58,7 +58,7 @@ class Steering:
         self.inbox_bytes = max(self.inbox_bytes, inbox_bytes)
 
     def use(self, choice: Choice | None) -> None:
-        """Mark the order that a choice obeyed as done: its expansion has ended."""
+        """Mark the order that a choice carried out as done: its expansion has ended."""
         if choice is not None and choice.order is not None:
             self.forks.pop(choice.order, None)
 

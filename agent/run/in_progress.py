@@ -14,9 +14,9 @@ from agent.run.schedule import ScheduleEntry
 from agent.run.tree.node import Work
 
 TRIES = 3
-"""An expansion that was lost so often has failed and is not begun again."""
+"""An expansion that was lost this often has failed and is not begun again."""
 SUSPECT = 2
-"""An expansion that was lost so often is carried out alone, so that it takes no other with it."""
+"""An expansion that was lost this often is carried out alone, so that it takes no other with it."""
 
 
 class InProgress:
@@ -34,11 +34,11 @@ class InProgress:
         time."""
         return iter(tuple(self._open.values()))
 
-    def next(self, work: Work) -> int:
+    def next_index(self, work: Work) -> int:
         """The lowest index that no expansion of this work has had."""
         return self._next.get(work, 0)
 
-    def first(self, work: Work) -> int:
+    def first_index(self, work: Work) -> int:
         """The lowest index of this work in the current round."""
         return self._first.get(work, 0)
 
@@ -59,15 +59,15 @@ class InProgress:
         self._open[key] = begun
         self._by_number[begun.number] = key
         self._times[key] += 1
-        self._next[begun.work] = max(begun.index + 1, self.next(begun.work))
+        self._next[begun.work] = max(begun.index + 1, self.next_index(begun.work))
 
     def end(self, flight: ScheduleEntry | None) -> None:
         """Count an expansion as ended. Journals of earlier versions do not say that it began."""
         if flight is not None and (key := self._by_number.pop(flight.number, None)) is not None:
             del self._open[key], self._times[key]
 
-    def stand_still(self) -> None:
-        """A session ended by itself, so that what it left in progress did not kill it."""
+    def end_session(self) -> None:
+        """Note that a session ended by itself: what it left in progress did not kill it."""
         self._times.clear()
 
     def begin_round(self) -> None:

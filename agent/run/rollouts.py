@@ -87,7 +87,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoundPlan:
     """What a next attempt should do, drawn from the experience of an earlier one. SAGE (arXiv 2511.05931) has steps,
     dependencies, limitations and corrective feedback."""
 
@@ -105,7 +105,7 @@ class Briefing:
     """The round that is told, from 2."""
     summaries: tuple[Summary, ...] = ()
     """Summaries of the best rollouts so far, best first."""
-    plan: Plan | None = None
+    plan: RoundPlan | None = None
 
 
 def rollouts(tree: Tree, starts: Sequence[NodeId] = (1,)) -> list[Rollout]:

@@ -41,7 +41,7 @@ from agent.run.rollouts import Briefing, Rollout, Summary, rollouts
 from agent.run.schedule import ScheduleEntry
 from agent.run.spending import Activity, activity_of
 from agent.run.tree.node import ROOT, Act, Attempt, Node, NodeId, Work
-from agent.run.tree.part import Since, TreePart
+from agent.run.tree.part import RoundStart, TreePart
 from agent.run.tree.tree import Tree
 from agent.run.validation import require_sound
 from agent.run.verdict import VERDICT, VerdictNote
@@ -69,17 +69,17 @@ class Run:
         self.ended: Ended | None = None
         self.usage = Usage()
         self.spent = defaultdict[Activity, Usage](Usage)
-        """The same by what it was for."""
+        """The usage by activity."""
         self.asked: list[Asked] = []
         """All calls of models, oldest first."""
-        self.refused: list[Refused] = []
-        """All requests that a server did not take, oldest first."""
+        self.refusals: list[Refused] = []
+        """All requests that a server rejected, oldest first."""
         self.conversations = Conversations()
         self.begun_count = 0
         """How many expansions have begun, as far as the journal says."""
         self.in_progress = InProgress()
         self.elapsed_s = 0.0
-        self.took: dict[NodeId, float] = {}
+        self.node_seconds: dict[NodeId, float] = {}
         """Seconds from the beginning of the expansion to the recorded state, where the journal says so."""
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
@@ -89,12 +89,12 @@ class Run:
         """All votes on candidates, oldest first."""
         self.rounds: list[Round] = []
         """The rounds after the first."""
-        self._since = Since()
+        self._since = RoundStart()
         self.marks: list[Mark] = []
         """How far the run had come when each of those rounds began."""
         self.repeated: list[NodeId] = []
         """For each expansion that led to a node that the tree had: that node, oldest first."""
-        self.earlier: frozenset[str] = frozenset()
+        self.earlier_proposals: frozenset[str] = frozenset()
         """What earlier rounds proposed at the root, in canonical form (`agent.run.tree.tree.proposal_of`)."""
         self._lock = threading.RLock()
         try:
@@ -180,16 +180,16 @@ class Run:
         """What came of the expansions of a node, oldest first; of the root, in the current round only."""
         return self.tree.attempts(node)[self._since.attempts if node == ROOT else 0 :]
 
-    def before(self, node: NodeId, policy_id: str) -> int:
+    def begun_in_earlier_rounds(self, node: NodeId, policy_id: str) -> int:
         """How many expansions of the root this policy began in earlier rounds; 0 for other nodes."""
         if node != ROOT:
             return 0
         ended = sum(each.policy_id == policy_id for each in self.tree.attempts(node)[: self._since.attempts])
-        return max(ended, self.in_progress.first((node, "expand", None, policy_id)))
+        return max(ended, self.in_progress.first_index((node, "expand", None, policy_id)))
 
-    def next(self, work: Work) -> int:
+    def next_index(self, work: Work) -> int:
         """The index for a new expansion of this kind. No index is used twice."""
-        return max(self.tree.begun(*work), self.in_progress.next(work))
+        return max(self.tree.begun(*work), self.in_progress.next_index(work))
 
     def children(self, node: NodeId) -> list[Node]:
         """The nodes whose edit was made in a state, oldest first; of the root, those of the current round only."""
@@ -201,7 +201,7 @@ class Run:
         return self.tree[node].evaluation.solved and (verdict is None or bool(verdict["solved"]))
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether nothing is left to do: the run is solved or was submitted and, in rounds, all rollouts are finished
         and compared."""
         if self.ended is None:
@@ -251,7 +251,7 @@ class Run:
                 self._fold_round(event)
             case Ended():
                 self.ended = event
-                self.in_progress.stand_still()
+                self.in_progress.end_session()
                 self.elapsed_s = event.elapsed_s
             case _:
                 assert_never(event)
@@ -268,7 +268,7 @@ class Run:
                 self.conversations.learn(event.conversation)
                 self.conversations.learn_value(event.answer.message)
             case Refused():
-                self.refused.append(event)
+                self.refusals.append(event)
                 self.conversations.learn(event.conversation)
 
     def _fold_outcome(self, event: Added | Merged | Remeasured | Failed) -> None:
@@ -277,7 +277,7 @@ class Run:
                 self.tree.add(event.node)
                 began_s = self.in_progress.began_s(event.flight)
                 if began_s is not None:
-                    self.took[event.node.id] = event.elapsed_s - began_s
+                    self.node_seconds[event.node.id] = event.elapsed_s - began_s
             case Merged():
                 self.repeated.append(event.node)
                 self.tree.merge(event.parent, event.node, event.label, *_work(event), event.proposal)
@@ -303,9 +303,9 @@ class Run:
                 self.rounds.append(event)
                 self.in_progress.begin_round()
                 self.tree.forget(self._since)
-                self._since = Since.now(self.tree, ROOT)
+                self._since = RoundStart.now(self.tree, ROOT)
                 self.marks.append(self.mark)
-                self.earlier = self.tree.proposals.made_at(ROOT)
+                self.earlier_proposals = self.tree.proposals.made_at(ROOT)
                 for order in event.repairs:
                     self.steering.give(order, self.tree, 0)
 

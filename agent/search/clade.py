@@ -78,7 +78,7 @@ class Clade:
         here = clades.posterior(node_id).draw(rng)
         while True:
             children = clades.children(node_id)
-            stays = tree.expandable(node_id) and (measuring or not children or self._room(tree, node_id))
+            stays = tree.expandable(node_id) and (measuring or not children or self._may_widen(tree, node_id))
             drawn = clades.drawn(children, {node_id: here} if stays else {}, rng)
             best = sorted(drawn, key=drawn.__getitem__, reverse=True)[:2]
             if best[0] == node_id or len(best) > 1:
@@ -104,7 +104,7 @@ class Clade:
         failures = max(0.0, measured - successes)  # a sum of floats may be a trace too large
         return self.trials * successes, self.trials * (failures + tree.pending_below(node_id))
 
-    def _room(self, tree: Tree, node_id: NodeId) -> bool:
+    def _may_widen(self, tree: Tree, node_id: NodeId) -> bool:
         return tree.expansions(node_id) < self.width * log2(1 + tree.visits(node_id))
 
 

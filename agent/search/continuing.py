@@ -41,8 +41,8 @@ class OpenLines(View):
         is_last = is_last and not any(attempt.child is not None for attempt in tree.attempts(node_id))
         aborted = node.evaluation.aborted
         ended = bool(node.line_end) or not tree.expandable(node_id)
-        over = ended or aborted or len(tree.failures(node_id)) > RETRIES
-        for states, belongs in ((self._waiting, is_last and not over), (self.ended, is_last and over)):
+        finished = ended or aborted or len(tree.failures(node_id)) > RETRIES
+        for states, belongs in ((self._waiting, is_last and not finished), (self.ended, is_last and finished)):
             if belongs:
                 states.setdefault(node_id)
             else:

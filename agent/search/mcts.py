@@ -68,7 +68,7 @@ class Mcts:
         node_id, reasons = tree.root.id, list[Reason]()
         if not below.anything_open(node_id):
             return None
-        while not (below.open[node_id] and self._room(tree, node_id) > 0):
+        while not (below.open[node_id] and self._width_left(tree, node_id) > 0):
             best = below.best(node_id)
             if not best:
                 break
@@ -77,7 +77,7 @@ class Mcts:
                 reasons.append(why_first(best, of_child, len(below.children(node_id))))
             node_id = best[0]
         value, visits, *_ = self.facts(tree, node_id)
-        terms = {"score": self._room(tree, node_id), "expansions": tree.expansions(node_id), "visits": visits}
+        terms = {"score": self._width_left(tree, node_id), "expansions": tree.expansions(node_id), "visits": visits}
         return Choice(node_id, reasons=(*reasons, Reason(node_id, {**terms, "value": value})))
 
     def terms(self, tree: Tree, node_id: NodeId, priors: float) -> Mapping[str, float]:
@@ -105,7 +105,7 @@ class Mcts:
             return value + self.c * sqrt(log(above) / visits)
         return value + self.c * (facts[2] / priors if priors else 0.0) * sqrt(above - 1) / (1 + visits)
 
-    def _room(self, tree: Tree, node_id: NodeId) -> float:
+    def _width_left(self, tree: Tree, node_id: NodeId) -> float:
         """Above 0 if the node may have another child."""
         return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
 

@@ -13,10 +13,10 @@ LOOK_S = 0.2
 @contextmanager
 def on_cancel(cancel: threading.Event, act: Callable[[], None]) -> Iterator[None]:
     """Call `act` once, in another thread, if `cancel` is set before the block ends."""
-    over = threading.Event()
+    stopped = threading.Event()
 
     def watch() -> None:
-        while not over.is_set():
+        while not stopped.is_set():
             if cancel.wait(LOOK_S):
                 act()
                 return
@@ -26,5 +26,5 @@ def on_cancel(cancel: threading.Event, act: Callable[[], None]) -> Iterator[None
     try:
         yield
     finally:
-        over.set()
+        stopped.set()
         watcher.join()

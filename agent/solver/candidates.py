@@ -55,14 +55,14 @@ class CandidatePool:
         if lines is None:
             return None
         ended = list(tree.view(OpenLines, OpenLines).ended)
-        if not self.scorer.task.goal_tests and sum(map(self._counts, ended)) >= lines:
+        if not self.scorer.task.goal_tests and sum(map(self._is_finished_line, ended)) >= lines:
             return Stop.SUBMITTED
         patience = self._session.components.patience
         best = max((tree[node_id].value for node_id in ended[:-patience]), default=tree.root.value)
         stuck = len(ended) >= lines + patience - 1 and all(tree[n].value <= best for n in ended[-patience:])
         return Stop.NO_PROGRESS if stuck else None
 
-    def _counts(self, node_id: NodeId) -> bool:
+    def _is_finished_line(self, node_id: NodeId) -> bool:
         """Whether the line of work that ended there counts as one of those asked for: it was submitted without a
         change, or with a patch that applies and does not tamper with the tests, and no critic wants it abandoned."""
         node = self._run.tree[node_id]
@@ -74,7 +74,7 @@ class CandidatePool:
         if (node := self.solved()) is not None:
             return node
         ended = self._run.tree.view(OpenLines, OpenLines).ended
-        waiting = (n for n in ended if self._counts(n) and self._run.verdict(n) is None)
+        waiting = (n for n in ended if self._is_finished_line(n) and self._run.verdict(n) is None)
         return next((self._run.tree[node_id] for node_id in waiting), None)
 
     def verdict(self, node: Node) -> Mapping[str, Any]:
@@ -85,11 +85,11 @@ class CandidatePool:
             sandboxes.SandboxError: it cannot be made: `StoreFull` if there is no room.
         """
         if (known := self._run.verdict(node.id)) is not None:
-            self._twin(node, known["patch"])
+            self._same_patch(node, known["patch"])
             return known
         patch = self.patch(node)
-        twin = self._twin(node, sha256(patch).hexdigest())
-        verdict = self._verify(node, patch) if twin is node else self.verdict(twin)
+        first = self._same_patch(node, sha256(patch).hexdigest())
+        verdict = self._verify(node, patch) if first is node else self.verdict(first)
         self._session.record(Noted(node.id, VERDICT, verdict))
         return verdict
 
@@ -151,11 +151,11 @@ class CandidatePool:
                 log.warning("node %d cannot be verified and is skipped: %s", candidate.id, lost)
                 error = error or lost
         if self.preferred is not None:
-            answer = max(self._standing(self.preferred), key=self.facts, default=answer)
+            answer = max(self._verified(self.preferred), key=self.facts, default=answer)
         verdict = self._run.verdict(answer.id) or {} if answer else {}
         return end(self._session, self.grade(answer).status if answer else "no_patch", answer, stop, error, verdict)
 
-    def _twin(self, node: Node, patch_blob: str) -> Node:
+    def _same_patch(self, node: Node, patch_blob: str) -> Node:
         """The first state that was seen to have this patch; without a comparison, the state itself."""
         return node if self.preferred is None else self._by_patch.setdefault(patch_blob, node)
 
@@ -167,7 +167,7 @@ class CandidatePool:
         self._session.record(Spent(Usage(measurements=verdict.measurements), "verification", node.id))
         return verdict.to_note(self._run.journal.put_blob(patch))
 
-    def _standing(self, preferred: Sequence[NodeId]) -> Iterator[Node]:
+    def _verified(self, preferred: Sequence[NodeId]) -> Iterator[Node]:
         """All states whose patch passes verification, the preferred ones first."""
         tree = self._run.tree
         for node_id in dict.fromkeys([*preferred, *range(len(tree))]):

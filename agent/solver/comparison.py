@@ -37,7 +37,7 @@ class Comparison:
 
     session: Session
     parts: RoundComponents
-    answers: CandidatePool
+    pool: CandidatePool
 
     def candidate(self, rollout: Rollout, *, by_rules: bool = False) -> Candidate | None:
         """The candidate that a rollout offers, or None if its patch does not pass verification. The rollout is
@@ -48,29 +48,29 @@ class Comparison:
             agent.budget.BudgetSpent: a limit forbids the verification or the model's summary.
             agent.errors.ModelError, agent.errors.ConfigError: the provider of the summarising model failed.
         """
-        run, answers = self.session.run, self.answers
+        run, pool = self.session.run, self.pool
         node = run.tree[rollout.best]
-        verified = answers.acceptable if by_rules else self._acceptable
+        verified = pool.acceptable if by_rules else self._acceptable
         acceptable = is_candidate(node, run.tree.root) and verified(node)
         summary = self._summary(rollout, by_rules=by_rules)
         if not acceptable:
             return None
-        patch = answers.patch(node)
-        source = source_change(patch, answers.scorer.own.is_test)
-        return Candidate(rollout, patch, node.evaluation, summary, answers.grade(node), source)
+        patch = pool.patch(node)
+        source = source_change(patch, pool.scorer.own.is_test)
+        return Candidate(rollout, patch, node.evaluation, summary, pool.grade(node), source)
 
     def _acceptable(self, node: Node) -> bool:
         """As `agent.solver.candidates.CandidatePool.acceptable`, with the test run reserved in the budget."""
         if self.session.run.verdict(node.id) is not None:
-            return self.answers.acceptable(node)
+            return self.pool.acceptable(node)
         with self.session.components.budget.reserve(Usage(measurements=1)):
-            return self.answers.acceptable(node)
+            return self.pool.acceptable(node)
 
     def rank(self, candidates: Sequence[Candidate], *, by_rules: bool = False) -> Ranking:
         """Rank the candidates, best first. Each new ballot is recorded at once, and the ranking at the end. `by_rules`:
         no new votes are held."""
         if self.parts.contrast and not by_rules:
-            contrasted(self.session, self.parts.contrast, self.answers.scorer.task, candidates)
+            contrasted(self.session, self.parts.contrast, self.pool.scorer.task, candidates)
         candidates = unsuspected(self.session.run, candidates)
         session, name, judge = self.session, key(self.session.run.round), None if by_rules else self.parts.judge
         ranking = self._rank(candidates, judge(session.gateway.at(None, "judge")) if judge else None)
@@ -88,7 +88,7 @@ class Comparison:
         session, parts = self.session, self.parts
         proposing = sum(asked.purpose in ("policy", "") for asked in session.run.asked)
         return rank(
-            self.answers.scorer.task,
+            self.pool.scorer.task,
             candidates,
             judge,
             group=parts.tournament.group,
@@ -104,7 +104,7 @@ class Comparison:
     def _cross_test(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Matrix:
         if not self.parts.tournament.crosscheck:
             return UNTESTED
-        return CrossCheck(self.session, self.answers.scorer.own).matrix(authors, nodes)
+        return CrossCheck(self.session, self.pool.scorer.own).matrix(authors, nodes)
 
     def rollouts(self) -> list[Rollout]:
         """The most promising rollouts of each round, best first, round by round, without those whose best state an
@@ -126,7 +126,7 @@ class Comparison:
             return summarise(run, provider, rollout)
         if model is not None and run.round < self.parts.rounds:
             ask = session.gateway.at(rollout.best, "summary")
-            summary = model.summarise(self.answers.scorer.task, run, provider, rollout, ask)
+            summary = model.summarise(self.pool.scorer.task, run, provider, rollout, ask)
         else:
             summary = summarise(run, provider, rollout)
         session.record(Summarised(summary))

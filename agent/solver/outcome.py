@@ -19,7 +19,7 @@ from agent.run.run import Run
 from agent.run.spending import costs_of_lines, seconds_of_lines
 from agent.run.tree.node import Node
 from agent.run.tree.tree import Tree
-from agent.solver.refine.worth import worths
+from agent.solver.refine.worth import round_results
 from agent.solver.result import Result
 from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError
@@ -86,9 +86,9 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         rollouts=len(run.rollouts()),
         spent=dict(run.spent),
         lines=tuple(costs_of_lines(run.tree, run.rollouts())),
-        lines_s=tuple(seconds_of_lines(run.took, run.rollouts())),
+        lines_s=tuple(seconds_of_lines(run.node_seconds, run.rollouts())),
         rounds=run.round,
-        waves=tuple(worths(run)) if run.rounds else (),
+        waves=tuple(round_results(run)) if run.rounds else (),
         notes=(
             *refusal(run, best),
             *(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())),
@@ -100,7 +100,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
     )
 
 
-def refused(session: Session, error: Exception) -> None:
+def record_failed_start(session: Session, error: Exception) -> None:
     """Record that the session ended before anything was searched, and why."""
     elapsed_s = session.components.budget.elapsed_s
     session.record(Ended("no_patch", Stop.FAILED.name, elapsed_s=elapsed_s, reason=_reason(error)))

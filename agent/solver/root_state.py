@@ -23,7 +23,7 @@ from agent.measure.probing.tracing import trace
 from agent.run.action_log import task_of
 from agent.run.events import Added, Extended, Spent, Started
 from agent.run.tree.node import Node
-from agent.task import dump_task, settled
+from agent.task import dump_task, resolve_task
 from sandboxes import Snapshot
 
 SLOWER = 3.0
@@ -37,7 +37,7 @@ def make(session: Session, settings: Mapping[str, Any]) -> Snapshot:
         session.task = task_of(session.run) if session.task.workspace.nested else session.task
         return started.base
     base = session.components.provider.create(replace(session.task.workspace, byte_code=True))
-    session.task = settled(session.task, session.components.provider, base)
+    session.task = resolve_task(session.task, session.components.provider, base)
     session.record(Started(dump_task(session.task), dict(settings), base))
     return base
 
@@ -53,7 +53,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     report = known or find_baseline(
         parts.provider, session.task, base, parts.baseline_runs, untested=parts.lines is not None, timing=parts.timing
     )
-    if not len(run.tree):  # its worth is known when its goals are
+    if not len(run.tree):  # its value is known when its goals are
         session.record(Spent(Usage(measurements=1), "baseline", None))
     found: list[SuiteReport] = []
 
@@ -128,7 +128,7 @@ def _traceable(session: Session) -> bool:
 
 def _report_of(session: Session, state: Snapshot) -> SuiteReport | None:
     """What another run of the task measured for this state."""
-    node = session.known.tree.with_state(state.digest) if session.known else None
+    node = session.prior_run.tree.with_state(state.digest) if session.prior_run else None
     return node.report if node else None
 
 
@@ -136,9 +136,9 @@ def _spectrum(session: Session, base: Snapshot) -> Spectrum:
     """The lines that each test executes in the root state."""
 
     def find() -> Any:
-        known = session.known
-        if known is not None and known.tree.root.state_hash == base.digest and known.note(0, "spectrum"):
-            return known.note(0, "spectrum")
+        prior = session.prior_run
+        if prior is not None and prior.tree.root.state_hash == base.digest and prior.note(0, "spectrum"):
+            return prior.note(0, "spectrum")
         session.record(Spent(Usage(measurements=1), "spectrum", 0))
         root = session.run.tree.root.report
         goals = () if root.complete else tuple(dict.fromkeys(map(file_of, session.task.goal_tests)))

@@ -15,7 +15,7 @@ from agent.engine.components import RoundComponents
 from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
-from agent.run.rollouts import Plan, Summary
+from agent.run.rollouts import RoundPlan, Summary
 from agent.run.tree.node import ROOT, NodeId
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
@@ -37,12 +37,12 @@ class Rounds:
     session: Session
     parts: RoundComponents
     searcher: Searcher
-    answers: CandidatePool
+    pool: CandidatePool
 
     def run(self) -> Stop:
         """Run rounds until no other is needed, or the search ends for another reason. A round runs to its end although
         one of its rollouts has solved the task. At a limit the rollouts are compared by rules."""
-        self.answers.preferred = self._comparison.order()
+        self.pool.preferred = self._comparison.order()
         while True:
             stop = self.searcher.run(self.session.cancel, self._enough)
             try:
@@ -84,7 +84,7 @@ class Rounds:
             if (candidate := comparison.candidate(rollout)) is not None:
                 candidates.append(candidate)
         ranking = comparison.rank(candidates)
-        self.answers.preferred = comparison.order()
+        self.pool.preferred = comparison.order()
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
 
     def _judge_by_rules(self, stop: Stop) -> None:
@@ -94,7 +94,7 @@ class Rounds:
         comparison = self._comparison
         offers = [comparison.candidate(rollout, by_rules=True) for rollout in comparison.rollouts()]
         comparison.rank([offer for offer in offers if offer is not None], by_rules=True)
-        self.answers.preferred = comparison.order()
+        self.pool.preferred = comparison.order()
 
     def _no_further(self, ranking: Ranking) -> Stop | None:
         """The reason why no round follows; None: another follows."""
@@ -126,23 +126,23 @@ class Rounds:
         """Begin a round. A share of its rollouts continue from states of earlier ones."""
         run, refine, order = self.session.run, self.parts.refine, self._best_first()
         briefing = brief(run, order, refine, self._draw)
-        local = repairs(run, order, self.answers.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
+        local = repairs(run, order, self.pool.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
         self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
 
-    def _draw(self, summaries: Sequence[Summary]) -> Plan | None:
+    def _draw(self, summaries: Sequence[Summary]) -> RoundPlan | None:
         planner, ask = self.parts.planner, self.session.gateway.at(None, "plan")
-        return planner.draw(self.answers.scorer.task, summaries, ask) if planner else None
+        return planner.draw(self.pool.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
         """The best states of the rollouts: the ranked candidates first, then the others."""
         tree = self.session.run.tree
         others = [rollout.best for rollout in self._comparison.rollouts()]
-        worth = sorted(others, key=lambda node: (-tree[node].value, node))
-        return list(dict.fromkeys([*(self.answers.preferred or ()), *worth]))
+        by_value = sorted(others, key=lambda node: (-tree[node].value, node))
+        return list(dict.fromkeys([*(self.pool.preferred or ()), *by_value]))
 
     @property
     def _comparison(self) -> Comparison:
-        return Comparison(self.session, self.parts, self.answers)
+        return Comparison(self.session, self.parts, self.pool)
 
     def _interrupted(self) -> Stop | None:
         budget = self.session.components.budget

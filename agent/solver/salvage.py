@@ -25,19 +25,19 @@ SALVAGED = "salvaged.patch"
 
 
 @contextmanager
-def salvaging(session: Session, answers: CandidatePool) -> Iterator[None]:
+def salvaging(session: Session, pool: CandidatePool) -> Iterator[None]:
     """Salvage if the session is cancelled during the block. A block that ends with a result removes the file."""
     file = session.run.journal.directory / SALVAGED
-    with on_cancel(session.cancel, partial(_salvage, answers, file)):
+    with on_cancel(session.cancel, partial(_salvage, pool, file)):
         yield
     file.unlink(missing_ok=True)
 
 
-def _salvage(answers: CandidatePool, file: Path) -> None:
+def _salvage(pool: CandidatePool, file: Path) -> None:
     """Write the best patch, if there is one. A failure is logged and harms nothing else."""
     try:
-        if best := next(iter(answers.candidates()), None):
-            write_atomically(file, answers.patch(best))
+        if best := next(iter(pool.candidates()), None):
+            write_atomically(file, pool.patch(best))
             log.warning("the best patch so far, not verified yet, is in %s", file)
     except (OSError, SandboxError) as error:
         log.warning("the best patch so far cannot be written before it is verified: %s", error)

@@ -22,7 +22,7 @@ from agent.run.run import Run
 from agent.solver import root_state
 from agent.solver.cancelling import on_cancel
 from agent.solver.candidates import CandidatePool
-from agent.solver.outcome import end, never_begun, refused, result_of
+from agent.solver.outcome import end, never_begun, record_failed_start, result_of
 from agent.solver.result import Result
 from agent.solver.rounds import Rounds
 from agent.solver.salvage import salvaging
@@ -39,22 +39,22 @@ def solve(
     settings: Mapping[str, Any] | None = None,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
-    known: Run | None = None,
+    prior_run: Run | None = None,
     begin: MakeSearcher = Engine,
     unfinished: bool = False,
 ) -> Result:
     """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
-    rollouts are finished. States that `known`, another run of the task, has measured are not measured again; the final
-    patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher has
-    something left to do although the run is over.
+    rollouts are finished. States that `prior_run`, another run of the task, has measured are not measured again; the
+    final patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher
+    has something left to do although the run is finished.
 
     Raises:
         agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
         sandboxes.SandboxError: the base state cannot be made.
     """
-    if run.ended is not None and run.over and not unfinished:
+    if run.ended is not None and run.finished and not unfinished:
         return result_of(run, run.ended)
-    session = Session(task, components, run, cancel or threading.Event(), on_event or (lambda event: None), known)
+    session = Session(task, components, run, cancel or threading.Event(), on_event or (lambda event: None), prior_run)
     components.budget.start(spent=run.usage, nodes=len(run.tree), elapsed_s=run.elapsed_s)
     scorer = _root(session, settings or {})
     if scorer is None:
@@ -80,14 +80,14 @@ def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
         if len(run.tree) <= 1 and session.cancel.is_set():
             return None
         if run.started is not None and run.ended is None and len(run.tree) <= 1:
-            refused(session, error)
+            record_failed_start(session, error)
         raise
 
 
 def _interruptible(session: Session) -> AbstractContextManager[None]:
     """In the block, a cancelled session closes its provider, so that nobody waits for a setup or a whole test run. The
-    provider stays open if it is shared with another run (`known`), or if there may be an answer to deliver."""
-    if session.known is not None or len(session.run.tree) > 1:
+    provider stays open if it is shared with another run (`prior_run`), or if there may be an answer to deliver."""
+    if session.prior_run is not None or len(session.run.tree) > 1:
         return nullcontext()
     return on_cancel(session.cancel, session.components.provider.close)
 

@@ -97,7 +97,7 @@ class Attempt:
     """What the run spent, in all sessions."""
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         """Whether nothing is left to do for the instance."""
         return self.state in ("done", "limit")
 
@@ -157,7 +157,7 @@ def read_plan(out: Path) -> list[str]:
 def predictions(attempts: Iterable[Attempt], model: str) -> list[Prediction]:
     """The predictions of these attempts. An attempt that failed for outside reasons has one only if it left a patch, so
     that it does not count as an empty answer."""
-    kept = (a for a in attempts if a.settled or a.patch)
+    kept = (a for a in attempts if a.finished or a.patch)
     return [Prediction(a.instance_id, model, a.patch, a.mode) for a in kept]
 
 
@@ -206,7 +206,7 @@ class Batch:
 
     def left(self, instances: Iterable[Instance]) -> list[Instance]:
         """The instances that have not ended yet, or failed for outside reasons."""
-        return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].settled]
+        return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].finished]
 
     def broken(self, instance: Instance) -> bool:
         """Whether the last attempt at the instance found the set to be wrong about it."""

@@ -26,9 +26,9 @@ AFTER_THE_LIMIT = ", and after it the end of the step in progress and the verifi
 
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
-    """What earlier sessions spent: on settled attempts, on the unfinished runs of `instances`, and on runs that were
+    """What earlier sessions spent: on finished attempts, on the unfinished runs of `instances`, and on runs that were
     begun anew."""
-    spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.settled), Usage())
+    spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.finished), Usage())
     for instance in batch.left(instances):
         if (batch.run_dir(instance) / "journal.jsonl").is_file():
             spent += _spent_by_run(batch.run_dir(instance))
@@ -80,7 +80,7 @@ class _Kind:
 def forecast(todo: Sequence[Instance], attempts: Iterable[Attempt], settings: Settings, total: Budget) -> list[str]:
     """What the remaining instances may cost, at worst and going by the instances that have ended: a line for each kind
     of expense."""
-    ended = [attempt for attempt in attempts if attempt.settled]
+    ended = [attempt for attempt in attempts if attempt.finished]
     names = ", ".join(unpriced(settings))
     lines = [f"  dollars      the price of {names} is unknown: {REMEDY}"] if names else []
     for kind in _kinds(settings, limits(settings), total, ended):

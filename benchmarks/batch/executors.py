@@ -67,16 +67,16 @@ def _local(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> I
 def _ray(ray_options: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
     from benchmarks.batch.cluster import requests
     from benchmarks.batch.cluster.ray_backend import Cluster, on_ray
-    from benchmarks.batch.cluster.task import Order
+    from benchmarks.batch.cluster.task import WorkerJob
 
     if settings.memory.path and settings.memory.enabled:
         raise UsageError("a memory is a file of one machine: run with --executor local, or -c memory.enabled=false")
     cluster = Cluster(ray_options.address or "auto", requests.read(ray_options.resources), ray_options.environment)
-    order = Order(source, reveal, settings)
+    job = WorkerJob(source, reveal, settings)
 
     @contextmanager
     def ready(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> Iterator[Offer]:
-        with on_ray(cluster, order, out, total, make) as (solve, room, take):
+        with on_ray(cluster, job, out, total, make) as (solve, room, take):
             yield Offer(solve, room, take)
 
     return ready

@@ -17,12 +17,12 @@ GIB = 1 << 30
 class Floor:
     """The free bytes that the disk of each place must have; with 0 every disk passes."""
 
-    places: tuple[Path, ...]
+    written_to: tuple[Path, ...]
     bytes: int
 
     def shortage(self) -> str:
         """Which disk has too little, and the remedy; empty if all have enough."""
-        for place in self.places:
+        for place in self.written_to:
             if (free := free_bytes(place)) < self.bytes:
                 return (
                     f"the disk of {place} has {free / GIB:.2f} GiB free, and with less than {self.bytes / GIB:g} GiB "
@@ -37,7 +37,7 @@ class Floor:
             raise StoreFull(shortage)
 
 
-def places(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ...]:
+def output_folders(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ...]:
     """Where a batch writes: its own folder, and Docker's if the kind of sandbox or an image needs an engine and that is
     on this machine."""
     if kind == "namespace" or (kind == "auto" and not any(images)):

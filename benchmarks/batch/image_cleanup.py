@@ -56,7 +56,7 @@ class Pruner(Observer):
         """Remove the instance's image if nothing needs it any more. An instance that will be tried again needs it.
         While an environment has work left, its latest image stays, in place of the one before."""
         image, environment = self._images.get(instance.id), self._environments.get(instance.id, "")
-        if image is None or attempt is None or not attempt.settled:
+        if image is None or attempt is None or not attempt.finished:
             return
         self._needed[image] -= 1
         self._waiting[environment] -= 1

@@ -36,7 +36,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one settled instance took."""
+    """What one finished instance took."""
 
     batch: str
     """The folder of its batch."""
@@ -96,8 +96,8 @@ class Recorder(Observer):
                 self.ended(instance, attempt)
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Record what a settled instance took. If the file cannot be written, only a warning is logged."""
-        if attempt is None or not attempt.settled or not instance.repo or "seconds" not in attempt.facts:
+        """Record what a finished instance took. If the file cannot be written, only a warning is logged."""
+        if attempt is None or not attempt.finished or not instance.repo or "seconds" not in attempt.facts:
             return
         row = _measured(instance, attempt, self._batch)
         try:

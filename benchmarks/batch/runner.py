@@ -269,5 +269,5 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
 
 
 def _discard_clone(instance: Instance, attempt: Attempt) -> None:
-    if attempt.settled and instance.task.workspace.path is not None:
+    if attempt.finished and instance.task.workspace.path is not None:
         shutil.rmtree(instance.task.workspace.path, ignore_errors=True)

@@ -246,9 +246,9 @@ def _still_broken(batch: Batch, instance: Instance, source: Source) -> bool:
 
 def _shortage(room: Room, out: Path, images: Iterable[str | None], settings: Settings) -> Callable[[], str]:
     """A function that says which disk has too little free space. Raises sandboxes.StoreFull if one has now."""
-    from benchmarks.batch.free_space import GIB, Floor, places
+    from benchmarks.batch.free_space import GIB, Floor, output_folders
 
-    floor = Floor(places(out, images, settings.sandbox.kind), int(room.min_free_gib * GIB))
+    floor = Floor(output_folders(out, images, settings.sandbox.kind), int(room.min_free_gib * GIB))
     floor.require()
     return floor.shortage
 

@@ -18,7 +18,7 @@ from agent.measure.ids import file_of
 from agent.measure.reading import COMMAND
 from agent.measure.suite import rules_for, run_suite
 from agent.measure.warm.planting import Limits
-from agent.task import settled
+from agent.task import resolve_task
 from benchmarks.data import clones
 from benchmarks.data.instances import Instance, InstanceBroken
 from benchmarks.data.predictions import Prediction
@@ -78,7 +78,7 @@ def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider:
         states.append(candidate := _patched(provider, base, patch))
         command = instance.hidden.test_command or instance.task.test_command
         task = replace(instance.task, test_command=command, protected_paths=_test_files(instance))
-        task = settled(task, provider, base)
+        task = resolve_task(task, provider, base)
         rules = replace(rules_for(provider, task, reference), limits=LIMITS)
         if instance.hidden.fail_to_pass == (COMMAND,):
             rules = replace(rules, adapter="exit-code")

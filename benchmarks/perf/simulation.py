@@ -117,13 +117,13 @@ class Simulation:
             again = measured(self._landscape, self.states[choice.node], len(tree.evaluations(choice.node)))
             tree.measure_again(choice.node, Evaluation(again))
         elif job.move is not None:
-            self._settle(choice, job.move)
+            self._record_outcome(choice, job.move)
         elif choice.act == "fuse":
             tree.fail(choice.node, "the branches conflict", *_work(choice)[1:])
         else:
             tree.close(choice.node)
 
-    def _settle(self, choice: Choice, move: Move) -> None:
+    def _record_outcome(self, choice: Choice, move: Move) -> None:
         known = self.tree.with_state(digest(move.state))
         if known is not None and known.id != choice.node:
             self.merged += 1

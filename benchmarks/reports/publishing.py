@@ -70,11 +70,11 @@ def _instances(identity: Identity, attempts: list[Attempt], verdicts: Verdicts) 
 
 
 def _rollouts(batch: Path, attempts: list[Attempt]) -> Iterator[Row]:
-    """The rollouts of settled runs, by instance id."""
-    settled = {attempt.instance_id for attempt in attempts if attempt.settled}
-    has_runs = any((batch / name / "journal.jsonl").is_file() for name in settled)
+    """The rollouts of finished runs, by instance id."""
+    finished = {attempt.instance_id for attempt in attempts if attempt.finished}
+    has_runs = any((batch / name / "journal.jsonl").is_file() for name in finished)
     for path in runs_in([batch]) if has_runs else ():
-        if path.name in settled:
+        if path.name in finished:
             with Run.read(path) as run:
                 rows = Trajectories()(run) if run.started is not None and len(run.tree) else iter(())
                 yield from (scrubbed(row)[0] for row in rows if "refused" not in row)

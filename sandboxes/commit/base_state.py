@@ -23,7 +23,7 @@ from sandboxes.forking.base_state import ENV, content_key, setup_limits
 from sandboxes.forking.host_network_env import borrow
 from sandboxes.forking.image_user import ROOT, account, activated
 from sandboxes.forking.workspace_files import Repository, pack, repository
-from sandboxes.forking.workspace_setup import give, listed, run_all, settled_in
+from sandboxes.forking.workspace_setup import give, listed, run_all, workspace_folder
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -52,12 +52,12 @@ def build_base_state(client: DockerClient, states: States, workspace: Workspace,
         if workspace.setup:
             first = replace(first, image=_set_up(client, box, first, workspace.setup))
         else:
-            return _settled(states, box, first, repository_facts)
+            return _freeze_base(states, box, first, repository_facts)
     with _prepared(client, states, first, limits, online=False) as box:
-        return _settled(states, box, first, repository_facts)
+        return _freeze_base(states, box, first, repository_facts)
 
 
-def _settled(states: States, box: Box, first: State, repository_facts: Repository) -> State:
+def _freeze_base(states: States, box: Box, first: State, repository_facts: Repository) -> State:
     """Freeze the container into a base state."""
     give(box, *first.owner)
     tree = box.files.tree(first.workdir)
@@ -107,7 +107,9 @@ def _first(client: DockerClient, states: States, image: Image, workspace: Worksp
         env = user.at_home({**ENV, **environment_of(image), **workspace.env})
     first = replace(first, user=user.numbers, env=env)
     with leased(client, states, first, limits) as box:
-        return replace(first, workdir=settled_in(box, workspace, workdir), env={**activated(box, env), **workspace.env})
+        return replace(
+            first, workdir=workspace_folder(box, workspace, workdir), env={**activated(box, env), **workspace.env}
+        )
 
 
 def _plain(client: DockerClient, image: Image) -> str:

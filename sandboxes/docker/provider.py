@@ -86,7 +86,7 @@ class DockerLauncher:
             if workspace.path is None and not _has(self._client, image, workdir):
                 raise SandboxUnavailable(f"the image {name} has no {workdir}; say where its repository is")
         return Layout(
-            place=short_id(str(image.id)),
+            image=short_id(str(image.id)),
             mounts=(("/", f"{_BASE}/rootfs"),),
             workdir=workdir,
             env=environment_of(image),
@@ -94,11 +94,11 @@ class DockerLauncher:
             key=str(image.id),
         )
 
-    def start(self, place: str, *, network: bool) -> Attached:
+    def start(self, image: str, *, network: bool) -> Attached:
         """As `Launcher.start`."""
         with translated():
             own = self._own_image()
-            rootfs = self._ensure_rootfs(place)
+            rootfs = self._ensure_rootfs(image)
             settings = self._host_config(rootfs, outward(self._client) if network else "none")
             container = self._client.api.create_container(
                 str(own.id),
@@ -150,18 +150,18 @@ class DockerLauncher:
                 f"{error}; without it states cannot be forked, whichever image they hold"
             ) from error
 
-    def _ensure_rootfs(self, place: str) -> str:
-        """The volume with the root file system of the image that `place` names."""
+    def _ensure_rootfs(self, name: str) -> str:
+        """The volume with the root file system of this image."""
         from docker.errors import ImageNotFound
 
         with self._lock:
-            if place not in self._rootfs:
+            if name not in self._rootfs:
                 try:
-                    image = self._client.images.get(place)
+                    image = self._client.images.get(name)
                 except ImageNotFound as error:
-                    raise ImageMissing(f"the image {place} of these states is gone; load or build it again") from error
-                self._rootfs[place] = base_volume(self._client, image)
-            return self._rootfs[place]
+                    raise ImageMissing(f"the image {name} of these states is gone; load or build it again") from error
+                self._rootfs[name] = base_volume(self._client, image)
+            return self._rootfs[name]
 
     def _guest_arguments(self, network: bool) -> dict[str, object]:
         unified = self._client.info().get("CgroupVersion") == "2"
@@ -271,7 +271,7 @@ def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
     with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
         launcher = DockerLauncher(Path(store), limits=Limits())
         try:
-            yield from environment_cache.leftovers(launcher, launcher.layout(Workspace(mount="/usr")).place, unused_s)
+            yield from environment_cache.leftovers(launcher, launcher.layout(Workspace(mount="/usr")).image, unused_s)
         finally:
             launcher.close()
             launcher.forget()

@@ -48,17 +48,17 @@ cannot be found is a permanent failure."""
 
 _ROOM = threading.BoundedSemaphore(AT_ONCE)
 _BY_NAME: dict[str, threading.Lock] = {}
-_OVER: ContextVar[threading.Event] = ContextVar("over", default=threading.Event())  # noqa: B039  # nobody sets it
+_CANCELLED: ContextVar[threading.Event] = ContextVar("cancelled", default=threading.Event())  # noqa: B039  # nobody sets it
 
 
 @contextmanager
-def until(over: threading.Event) -> Iterator[None]:
+def until(cancelled: threading.Event) -> Iterator[None]:
     """In the block, `pull` raises `PullLeft` in this thread once the event is set."""
-    before = _OVER.set(over)
+    before = _CANCELLED.set(cancelled)
     try:
         yield
     finally:
-        _OVER.reset(before)
+        _CANCELLED.reset(before)
 
 
 @contextmanager
@@ -111,12 +111,12 @@ _REGISTRIES: dict[str, _Registry] = {}
 
 
 def _pause(seconds: float) -> None:
-    _OVER.get().wait(seconds)
+    _CANCELLED.get().wait(seconds)
     _go_on()
 
 
 def _go_on() -> None:
-    if _OVER.get().is_set():
+    if _CANCELLED.get().is_set():
         raise PullLeft("nobody is waiting for the image any more")
 
 

@@ -19,7 +19,7 @@ from sandboxes.forking.image_user import ROOT, Account, account, activated
 from sandboxes.forking.launcher import Layout
 from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.forking.workspace_files import Repository, pack, repository
-from sandboxes.forking.workspace_setup import SETUP_TIMEOUT_S, give, listed, run_all, settled_in
+from sandboxes.forking.workspace_setup import SETUP_TIMEOUT_S, give, listed, run_all, workspace_folder
 
 SHARED = "environments"
 """The area of a guest's store that all runs on this machine share."""
@@ -84,11 +84,11 @@ class BaseStateBuilder:
                     give(fork, self.account.user, self.account.group)
             _name_itself(fork)
             last = fork.freeze()["id"]  # includes the mount points, so they are made only once
-        settled, _ = self.guest.ask(
-            "settle", id=last, tracked=repository_facts.tracked, exclude=repository_facts.exclude
+        base, _ = self.guest.ask(
+            "make_base", id=last, tracked=repository_facts.tracked, exclude=repository_facts.exclude
         )
         self.guest.ask("discard", ids=sorted({first, last}))
-        return settled
+        return base
 
     def with_image_environment(self) -> BaseStateBuilder:
         """A copy of this builder with the image's user, environment and repository folder, as found inside it."""
@@ -99,7 +99,7 @@ class BaseStateBuilder:
             with LeasedSandbox.lease(self.guest, "", self.limits, id=before) as fork:
                 user = account(fork.read, self.layout.user) if self.layout.user else ROOT
                 env = user.at_home(variables(self.layout, self.workspace))
-                workdir = settled_in(fork, self.workspace, self.layout.workdir)
+                workdir = workspace_folder(fork, self.workspace, self.layout.workdir)
                 layout = replace(self.layout, env=activated(fork, env), workdir=workdir)
                 return replace(self, layout=layout, account=user)
         finally:
@@ -173,7 +173,7 @@ class BaseStateBuilder:
             home = {"HOME": "/root"} if self.account.user else {}
             run_all(fork, commands, {**borrowed.env, **home})
             last = fork.freeze()["id"]
-        builder.ask("settle", area=SHARED, id=last, entry=key, on=on)
+        builder.ask("make_base", area=SHARED, id=last, entry=key, on=on)
         builder.ask("discard", area=SHARED, ids=[last])
 
 

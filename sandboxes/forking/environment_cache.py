@@ -61,15 +61,15 @@ def surplus(cached: list[Entry], lives: Callable[[str], bool], bound: int, used_
             yield entry
 
 
-def leftovers(launcher: Launcher, place: str, unused_s: float) -> Iterator[Leftover]:
+def leftovers(launcher: Launcher, image: str, unused_s: float) -> Iterator[Leftover]:
     """Entries that no existing store needs and nobody has used for `unused_s` seconds.
 
     Remove each before asking for the next.
     """
-    guest = Guest(launcher.start(place, network=False))
+    guest = Guest(launcher.start(image, network=False))
     try:
         for entry in surplus(entries(guest), launcher.lives, 0, time.time() - unused_s):
-            name = f"environment or set-up {entry.name} ({place or 'namespace'})"
+            name = f"environment or set-up {entry.name} ({image or 'namespace'})"
             yield Leftover(name, entry.size_bytes, partial(_expired, guest, entry))
     finally:
         guest.close()

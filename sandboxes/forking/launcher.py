@@ -1,4 +1,4 @@
-"""How a guest is started: the interface between `ForkingProvider` and the place where its states live."""
+"""How a guest is started: the interface between `ForkingProvider` and what holds its states."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Channel(Protocol):
 class Layout:
     """What the states of one workspace are based on. Paths are as the guest sees them."""
 
-    place: str
-    """Which guests can hold these states, "" if all can: the argument of `Launcher.start`. It is part of snapshot ids,
-    so that a later process can start such a guest. Only letters, digits and dots."""
+    image: str
+    """The image of the guests that can hold these states, "" if they need none: the argument of `Launcher.start`. It is
+    part of snapshot ids, so that a later process can start such a guest. Only letters, digits and dots."""
     mounts: tuple[tuple[str, str], ...]
     """(target, lower directory) of each mount except the workspace's; "/" is first."""
     workdir: str
@@ -71,7 +71,7 @@ class Launcher(Protocol):
         """
         ...
 
-    def start(self, place: str, *, network: bool) -> Channel:
+    def start(self, image: str, *, network: bool) -> Channel:
         """Start a guest. The caller reads its first frame.
 
         Raises:

@@ -41,10 +41,10 @@ class LeasedSandbox:
     """A leased fork that implements `sandboxes.Sandbox`."""
 
     def __init__(
-        self, guest: Guest, place: str, limits: Limits, tally: Tally | None, fields: Mapping[str, object]
+        self, guest: Guest, image: str, limits: Limits, tally: Tally | None, fields: Mapping[str, object]
     ) -> None:
         self._guest = guest
-        self._place = place
+        self._image = image
         self._limits = limits
         self._tally = tally or Tally()
         self._open = False
@@ -55,10 +55,10 @@ class LeasedSandbox:
     @classmethod
     @contextmanager
     def lease(
-        cls, guest: Guest, place: str, limits: Limits, tally: Tally | None = None, **fields: object
+        cls, guest: Guest, image: str, limits: Limits, tally: Tally | None = None, **fields: object
     ) -> Iterator[LeasedSandbox]:
         """Lease a fork for the block and count it in `tally`."""
-        fork = cls(guest, place, limits, tally, fields)
+        fork = cls(guest, image, limits, tally, fields)
         try:
             yield fork
         finally:
@@ -146,7 +146,7 @@ class LeasedSandbox:
         """As `sandboxes.Sandbox.snapshot`."""
         frozen = self.freeze()
         self._frozen = frozen["id"]
-        return snapshot_of(self._place, frozen)
+        return snapshot_of(self._image, frozen)
 
     def freeze(self) -> dict[str, Any]:
         """Freeze the state, end the lease, and return the new state's id and digest."""
@@ -162,13 +162,13 @@ class LeasedSandbox:
         self._open, self._frozen = False, ""
 
 
-def snapshot_of(where: str, header: Mapping[str, Any]) -> Snapshot:
+def snapshot_of(image: str, header: Mapping[str, Any]) -> Snapshot:
     """The snapshot of a guest's state."""
-    return Snapshot(f"{where}-{header['id']}" if where else header["id"], header["digest"])
+    return Snapshot(f"{image}-{header['id']}" if image else header["id"], header["digest"])
 
 
-def place(snapshot: Snapshot) -> str:
-    """Which guests can hold the snapshot, as in `Layout.place`."""
+def image_of(snapshot: Snapshot) -> str:
+    """The image of the guests that can hold the snapshot, as in `Layout.image`."""
     return snapshot.id.rpartition("-")[0]
 
 

@@ -30,7 +30,7 @@ from sandboxes.forking.disk_space import FINISH_BYTES, RESERVE_BYTES, require
 from sandboxes.forking.environment_cache import tidy
 from sandboxes.forking.guest_client import Guest
 from sandboxes.forking.launcher import Launcher
-from sandboxes.forking.lease import LeasedSandbox, Tally, place, snapshot_of, state
+from sandboxes.forking.lease import LeasedSandbox, Tally, image_of, snapshot_of, state
 from sandboxes.forking.merge import merge
 from sandboxes.forking.workspace_files import weight
 from sandboxes.git.diff import PATCHES_KEPT, Difference, Side, fitting, ignored, patch
@@ -105,13 +105,13 @@ class ForkingProvider:
         if disk := self._launcher.disk:
             size = weight(workspace.path, layout.leave_out) if workspace.path else 0
             require(disk, 2 * size + 2 * RESERVE_BYTES, "a run on this workspace")
-        with self._guest(layout.place) as guest:
-            online = partial(self._guest, layout.place, network=True)
+        with self._guest(layout.image) as guest:
+            online = partial(self._guest, layout.image, network=True)
             builder = BaseStateBuilder(guest, layout, workspace, self._limits, online, self.forked.checked)
             base = builder.with_image_environment().build()
             if workspace.setup or workspace.environment:
                 tidy(guest, self._launcher.lives)
-        return snapshot_of(layout.place, base)
+        return snapshot_of(layout.image, base)
 
     @contextmanager
     def at(self, snapshot: Snapshot) -> Iterator[LeasedSandbox]:
@@ -137,14 +137,14 @@ class ForkingProvider:
     ) -> Iterator[LeasedSandbox]:
         self._require(snapshot)
         needed = [state(snapshot), *([str(fields["outside"])] if "outside" in fields else [])]
-        with self._guest(place(snapshot)) as guest:
+        with self._guest(image_of(snapshot)) as guest:
             if template is not None:
                 guest.ensure_template(template, needed[-1], check=self.forked.checked)
             with self._lock:
                 self._leased.update(needed)
             try:
                 with LeasedSandbox.lease(
-                    guest, place(snapshot), self._limits, self._tally, id=state(snapshot), **fields
+                    guest, image_of(snapshot), self._limits, self._tally, id=state(snapshot), **fields
                 ) as fork:
                     yield fork
             finally:
@@ -197,27 +197,27 @@ class ForkingProvider:
         """Send a request about two states."""
         self._require(old)
         self._require(new)
-        with self._guest(place(new)) as guest:
+        with self._guest(image_of(new)) as guest:
             return guest.ask(op, old=state(old), new=state(new), **fields)
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
-        names_by_place: dict[str, list[str]] = {}
+        names_by_image: dict[str, list[str]] = {}
         for snapshot in snapshots:
             self._require(snapshot)
             with self._lock:
                 if self._leased[state(snapshot)]:
                     self._doomed.add(state(snapshot))
                 else:
-                    names_by_place.setdefault(place(snapshot), []).append(state(snapshot))
-        for where, names in names_by_place.items():
-            with self._guest(where) as guest:
+                    names_by_image.setdefault(image_of(snapshot), []).append(state(snapshot))
+        for image, names in names_by_image.items():
+            with self._guest(image) as guest:
                 guest.ask("discard", ids=names)
 
     def retain(self, snapshots: Collection[Snapshot]) -> None:
         """As `sandboxes.Provider.retain`."""
-        for where in {place(snapshot) for snapshot in snapshots}:
-            with self._guest(where) as guest:
+        for image in {image_of(snapshot) for snapshot in snapshots}:
+            with self._guest(image) as guest:
                 guest.ask("retain", ids=[state(snapshot) for snapshot in snapshots])
 
     def require_room(self, *, to_finish: bool = False) -> None:
@@ -229,11 +229,11 @@ class ForkingProvider:
 
     def _weigh(self) -> None:
         with self._lock:
-            places = [where for where, idle in self._idle.items() if idle]
-            due = time.monotonic() >= self._weigh_at and places
+            images = [image for image, idle in self._idle.items() if idle]
+            due = time.monotonic() >= self._weigh_at and images
             self._weigh_at = time.monotonic() + _WEIGH_EVERY_S if due else self._weigh_at
         if due:
-            with self._guest(places[0]) as guest:
+            with self._guest(images[0]) as guest:
                 used = guest.ask("usage")[0]["bytes"]
             if used > self._limits.store_bytes:
                 allowed = self._limits.store_bytes
@@ -243,13 +243,13 @@ class ForkingProvider:
                 )
 
     @contextmanager
-    def _guest(self, where: str, *, network: bool = False) -> Iterator[Guest]:
+    def _guest(self, image: str, *, network: bool = False) -> Iterator[Guest]:
         """A guest for exclusive use in the block. A guest with network access is closed at its end."""
         with self._lock:
-            idle = self._idle.get(where) if not network else None
+            idle = self._idle.get(image) if not network else None
             guest = idle.pop() if idle else None
         if guest is None:
-            guest = Guest(self._launcher.start(where, network=network))
+            guest = Guest(self._launcher.start(image, network=network))
             with self._lock:
                 self._guests.add(guest)
         try:
@@ -257,13 +257,13 @@ class ForkingProvider:
                 raise SandboxLost("the provider is closed")
             yield guest
         finally:
-            self._put(guest, where, keep=not network)
+            self._put(guest, image, keep=not network)
 
-    def _put(self, guest: Guest, where: str, *, keep: bool) -> None:
+    def _put(self, guest: Guest, image: str, *, keep: bool) -> None:
         with self._lock:
             keep = keep and guest.alive and guest in self._guests and not self._closed
             if keep:
-                self._idle.setdefault(where, []).append(guest)
+                self._idle.setdefault(image, []).append(guest)
             else:
                 self._guests.discard(guest)
         if not keep:

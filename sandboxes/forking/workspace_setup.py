@@ -49,7 +49,7 @@ def give(box: Sandbox, user: int, group: int) -> None:
         log.info("the workspace belonged to another user; it now belongs to user %d", user)
 
 
-def settled_in(box: Sandbox, workspace: Workspace, workdir: str) -> str:
+def workspace_folder(box: Sandbox, workspace: Workspace, workdir: str) -> str:
     """The image's workspace folder: `workdir`, or for a nested workspace the first folder in it with a repository."""
     if workspace.path is not None or not workspace.nested:
         return workdir

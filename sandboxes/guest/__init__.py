@@ -18,7 +18,7 @@ Without a lease (`area` is "store" or "environments", "store" when left out):
              -> {"layer": DIR relative to the store, "digest": HEX}; a layer that holds the workspace at its place
     found    area, mounts, workdir, env, key TEXT, environment ID or null, layer or null
              -> {"id", "digest"}; a state with nothing changed yet, `key` names its lower directories' content
-    settle   area, id, as ID or null, tracked [PATH] or null, exclude TEXT
+    make_base area, id, as ID or null, tracked [PATH] or null, exclude TEXT
              -> {"id", "digest"}; the same state as a base that later ones are compared with
     info     area, id -> {"id", "digest", "workdir", "env"}
     compare  old, new, rules -> {"changes": [[PATH, OLD, NEW]], "exclude", "tracked"}, and with rules "ignores" and

@@ -28,7 +28,7 @@ HANDED_OVER = 9
 order, the program of the system call filter."""
 
 
-class Order(NamedTuple):
+class CopyOrder(NamedTuple):
     """What the template is asked to do in some fork."""
 
     facts: Dict[str, Any]
@@ -59,9 +59,9 @@ def receive(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]
     return json.loads(data), tuple(rights)
 
 
-def order_of(facts: Dict[str, Any], descriptors: Tuple[int, ...]) -> Order:
+def order_of(facts: Dict[str, Any], descriptors: Tuple[int, ...]) -> CopyOrder:
     """A message as an order."""
-    return Order(facts, content(descriptors[7]), descriptors)
+    return CopyOrder(facts, content(descriptors[7]), descriptors)
 
 
 def content(file: int) -> bytes:
@@ -69,7 +69,7 @@ def content(file: int) -> bytes:
     return os.pread(file, os.fstat(file).st_size, 0)
 
 
-def close(order: Order) -> None:
+def close(order: CopyOrder) -> None:
     """Forget an order that somebody else has taken."""
     for descriptor in order.descriptors:
         os.close(descriptor)
@@ -83,7 +83,7 @@ def reap() -> None:
             pass
 
 
-def admit(order: Order) -> bool:
+def admit(order: CopyOrder) -> bool:
     """Copy this process into the order's fork. True in the copy, which is like any command; False in the template, once
     that has ended: a guest has one command at a time, so there are no other orders until then."""
     reap()
@@ -101,7 +101,7 @@ def admit(order: Order) -> bool:
     _enter(ipc, CLONE_NEWIPC)
     _enter(net, CLONE_NEWNET)
     _enter(mnt, CLONE_NEWNS)
-    _settle(order, out, err, content(program))
+    _become_command(order, out, err, content(program))
     return True
 
 
@@ -141,7 +141,7 @@ def _tell(done: int, code: int) -> None:
         os.write(done, b"%d" % code)
 
 
-def _settle(order: Order, out: int, err: int, program: bytes) -> None:
+def _become_command(order: CopyOrder, out: int, err: int, program: bytes) -> None:
     """Become an ordinary process of the action."""
     os.close(HOME)
     os.setsid()

@@ -68,7 +68,7 @@ def merge(layers: List[str], below: int, place: str) -> None:
         parts, target = [directory(layer) for layer in layers], directory(os.path.join(place, "layer"))
         merging = Merge(directory(os.path.join(place, "names")))
         merging.fill(parts, below, target)
-        merging.settle_names()
+        merging.restore_link_counts()
         imitate(parts[0], target, ".")
 
 
@@ -126,7 +126,7 @@ class Merge:
         else:
             os.link(_first(file), name, src_dir_fd=self.names, dst_dir_fd=target, follow_symlinks=False)
 
-    def settle_names(self) -> None:
+    def restore_link_counts(self) -> None:
         """Let every file have as many names as it had."""
         for file, wanted in self.linked.items():
             first = _first(file)

@@ -46,14 +46,14 @@ class Lease:
     """One fork of a state: a process that lives in the fork's file system and serves requests about it."""
 
     def __init__(
-        self, store: Store, state: Json, request: Json, place: str, config: Json, template: Optional[Template] = None
+        self, store: Store, state: Json, request: Json, folder: str, config: Json, template: Optional[Template] = None
     ) -> None:
-        self.store, self.state, self.request, self.place, self.config = store, state, request, place, config
+        self.store, self.state, self.request, self.folder, self.config = store, state, request, folder, config
         self.template = template
         self.uppers: List[int] = []
         self.commands = 0
         self.ready: Optional[Init] = None
-        self.seals = Seals(place) if request.get("seal") or request.get("check") else None
+        self.seals = Seals(folder) if request.get("seal") or request.get("check") else None
         root = request.get("set_up") or not state.get("user")
         self.user: Tuple[int, int] = (0, 0) if root else tuple(state["user"])
 
@@ -149,7 +149,7 @@ class Lease:
         """Mount the fork and make it this process's root. Nothing is looked up in it before, so that no symbolic
         link in it can lead outside."""
         unshare(CLONE_NEWNS)
-        root, spare = (os.path.join(os.path.dirname(self.place), name) for name in ("root", "spare"))
+        root, spare = (os.path.join(os.path.dirname(self.folder), name) for name in ("root", "spare"))
         trees = [self._overlay(number, mount, spare) for number, mount in enumerate(self.state["mounts"])]
         sources = self._sources(spare)
         devices = [cloned("/dev/" + name) for name in DEVICES]
@@ -181,7 +181,7 @@ class Lease:
         lowers = self.store.lowers(entry)
         if self.seals:
             self.seals.layers.append(opened_all(lowers[:-1]))
-        upper, work = upper_and_work(self.place, number)
+        upper, work = upper_and_work(self.folder, number)
         for path in (upper, work):
             os.makedirs(path)
         self.uppers.append(os.open(upper, os.O_RDONLY | os.O_DIRECTORY))

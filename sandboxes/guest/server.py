@@ -68,7 +68,7 @@ class Server:
         operations: Dict[str, Callable[[Json], Tuple[Json, bytes]]] = {
             "import": lambda request: import_tree(self._area(request), request),
             "found": self.found,
-            "settle": self.settle,
+            "make_base": self.make_base,
             "info": self._info,
             "compare": lambda request: compare(self._area(request), request, self._bases(request)),
             "discard": self._discard,
@@ -147,7 +147,7 @@ class Server:
             entry["base"] = len(chain)
         return str(built["digest"])
 
-    def settle(self, request: Json) -> Tuple[Json, bytes]:
+    def make_base(self, request: Json) -> Tuple[Json, bytes]:
         """A state that later ones are compared with; with `entry`, its name, an entry that other stores may use."""
         store = self._area(request)
         state = store.load(request["id"])
@@ -170,19 +170,21 @@ class Server:
         """Let a process of its own serve a fork until it ends, then freeze or drop what it changed."""
         store = self._area(request)
         state = self.forked(store, request)
-        place = self._place(store)
+        folder = self._new_fork_dir(store)
         holder = os.fork()
         if holder == 0:
-            Lease(store, state, request, place, self.config, self.template if request.get("template") else None).serve()
+            Lease(
+                store, state, request, folder, self.config, self.template if request.get("template") else None
+            ).serve()
         code = self.wait(holder)
         try:
             if code == FREEZE:
-                check_frozen(os.path.join(place, "upper"), request["disk_bytes"])
-                reply(freeze(store, state, place, self._bases(request)))
+                check_frozen(os.path.join(folder, "upper"), request["disk_bytes"])
+                reply(freeze(store, state, folder, self._bases(request)))
             elif code != OVER:
                 raise Refused("lost", "the process that held the fork died (%d)" % code)
         finally:
-            self.throw_away(place)
+            self.throw_away(folder)
 
     def start_template(self, request: Json, program: bytes) -> None:
         """In a fork of a state; it takes the place of the one before, which ends when nobody is connected to it."""
@@ -190,16 +192,16 @@ class Server:
             self.template.end()
         store = self._area(request)
         state = store.load(request["id"])
-        lease = Lease(store, state, request, self._place(store), self.config)
+        lease = Lease(store, state, request, self._new_fork_dir(store), self.config)
         env = {**state["env"], **request["env"]}
         self.template = Template(lease.enter, request["argv"], env, state["workdir"], program, OWN_PIDS[0])
 
-    def _place(self, store: Store) -> str:
+    def _new_fork_dir(self, store: Store) -> str:
         """A directory for one fork."""
         self.count += 1
-        place = store.at("leases", self.name, str(self.count))
-        os.mkdir(place)
-        return place
+        folder = store.at("leases", self.name, str(self.count))
+        os.mkdir(folder)
+        return folder
 
     def forked(self, store: Store, request: Json) -> Json:
         """The state to fork: the other one when that is wanted outside the workspace."""

@@ -141,7 +141,7 @@ class NamespaceLauncher:
         lowers = [lower for _, lower in mounts[1:]]
         beneath.note(self._store, lowers)
         return Layout(
-            place="",
+            image="",
             mounts=tuple(mounts),
             workdir=workdir,
             env={"PATH": ":".join([*pythons.search_path(found, path, workdir)]), "HOME": "/root"},
@@ -149,10 +149,10 @@ class NamespaceLauncher:
             leave_out=(self._store,),
         )
 
-    def start(self, place: str, *, network: bool) -> Process:
+    def start(self, image: str, *, network: bool) -> Process:
         """As `Launcher.start`."""
-        if place:
-            raise SandboxUnavailable(f"the snapshot belongs to {place}, not to this machine's own files")
+        if image:
+            raise SandboxUnavailable(f"the snapshot belongs to the image {image}, not to this machine's own files")
         self._look_beneath()
         (self._cache / "environments").mkdir(parents=True, exist_ok=True)
         group = cgroups.make(self._limits)

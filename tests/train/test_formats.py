@@ -13,7 +13,7 @@ import pytest
 
 from agent.actions import Shell
 from agent.learning import training
-from agent.learning.export.dataset import Order, export
+from agent.learning.export.dataset import ExportSettings, export
 from agent.learning.export.registry import FORMATS, make
 from agent.learning.training import METHODS, Method, Wanted, plan, train
 from agent.models.scripted import answer
@@ -50,8 +50,8 @@ def test_a_folder_is_loaded_as_it_was_written_whatever_its_first_rows_are_like(p
         made.add(0, 1.0, [made.asks(0, [{"role": "user", "content": first}], answer("words"), Shell("ls"), tools=[])])
         made.run.close()
         chat_tree(tmp_path / batch / "runs" / "b").close()
-        order = Order("kto", make("kto", {}), parquet=True)
-        export(sorted((tmp_path / batch / "runs").iterdir()), order, tmp_path / batch / "rows")
+        settings = ExportSettings("kto", make("kto", {}), parquet=True)
+        export(sorted((tmp_path / batch / "runs").iterdir()), settings, tmp_path / batch / "rows")
     folders = [tmp_path / batch / "rows" for batch in ("long", "short")]
     subprocess.run(
         [python, "-c", LOADED, *folders],
@@ -83,7 +83,7 @@ def trained(checkpoints: tuple[Path, Path], python: Path, tmp_path_factory: pyte
         for method, form in TAKEN:
             rows = folder / "rows" / form
             if not rows.exists():
-                export(sorted((folder / "runs").iterdir()), Order(form, make(form, {})), rows)
+                export(sorted((folder / "runs").iterdir()), ExportSettings(form, make(form, {})), rows)
             out = folder / f"{method}-{form}-{number}"
             out.mkdir()
             orders.append(out / "order.json")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent.learning import serving
-from agent.learning.training import Plan, Wanted, plan, train, with_adapter
+from agent.learning.training import TrainingPlan, Wanted, plan, train, with_adapter
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
 
@@ -48,12 +48,12 @@ def data(folder: Path, form: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chosen(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> TrainingPlan:
     return plan("sft", [data(tmp_path_factory.mktemp("rows") / "edit", "edit")], WANTED)
 
 
 @pytest.fixture(scope="module")
-def trained(chosen: Plan, python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(chosen: TrainingPlan, python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained")
     train(chosen, out, python=python)
     return out
@@ -75,7 +75,7 @@ def test_a_model_from_nothing_learns_and_leaves_all_that_a_server_needs(trained:
 
 
 def test_a_training_that_broke_off_goes_on_from_its_checkpoint(
-    trained: Path, chosen: Plan, python: Path, tmp_path: Path
+    trained: Path, chosen: TrainingPlan, python: Path, tmp_path: Path
 ) -> None:
     for name in ("scratch", "checkpoints/checkpoint-2"):
         shutil.copytree(trained / name, tmp_path / name)
@@ -140,7 +140,7 @@ def test_a_name_is_cut_alike_wherever_it_stands(trained: Path, python: Path) -> 
     assert again == text
 
 
-def test_processes_share_the_rows_of_a_training(chosen: Plan, python: Path, tmp_path: Path) -> None:
+def test_processes_share_the_rows_of_a_training(chosen: TrainingPlan, python: Path, tmp_path: Path) -> None:
     """16 rows, 4 a step for each: alone a process needs 4 steps to see all, two need 2."""
     metrics = train(chosen, tmp_path, python=python, processes=2)
     assert [each["epoch"] for each in metrics["history"] if "loss" in each] == [0.5, 1.0, 1.5, 2.0]

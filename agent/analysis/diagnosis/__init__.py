@@ -122,7 +122,7 @@ def _failed(run: Run) -> NodeId:
 
 def _with_command(run: Run, diagnosis: Diagnosis, onset: Onset) -> Diagnosis:
     """The diagnosis with a `ramify fork` command for the nearest state before the onset that can be expanded."""
-    if run.over:
+    if run.finished:
         return replace(diagnosis, no_way="the run is solved, and its search is over")
     start = _before(run.tree, onset.node)
     if start is None:

@@ -62,7 +62,7 @@ class GitExchange:
     _taken: set[str] = field(default_factory=set)
     """The trees of this run's own states, and of those that it has proposed already."""
 
-    def meet(self, run: Run, provider: Provider) -> None:
+    def sync(self, run: Run, provider: Provider) -> None:
         """Push new states, and read what others pushed. If git fails, log a warning; the search continues alone."""
         with self._met:
             try:

@@ -27,7 +27,7 @@ def round_lines(run: Run) -> list[str]:
 
 def _worth(run: Run) -> list[str]:
     """The result of each round with its price, and what refinement changed."""
-    rounds = worth.worths(run)
+    rounds = worth.round_results(run)
     lines = [
         f"worth of round {each.number}: {each.value:.3f}{' and solved' if each.solved else ''}, for "
         f"{counted(each.usage.measurements, 'test run')}, {each.seconds:.0f} s{cost(each.usage)}"

@@ -93,24 +93,24 @@ def judged(
         return_to = next((each.return_to for each in opinions.values() if each.return_to), "")
     else:
         return tests
-    worths = {name: parts[name] for name in critics if name in parts}
-    value = lifted(tests, len(case.task.goal_tests), _mean(tests, worths, weights or {})) if worths else tests.value
+    scores = {name: parts[name] for name in critics if name in parts}
+    value = lifted(tests, len(case.task.goal_tests), _mean(tests, scores, weights or {})) if scores else tests.value
     notes = "\n".join(filter(None, (tests.notes, text)))
     parts = {**parts, **tests.parts, "tests": tests.value}
     return replace(tests, value=value, parts=parts, notes=notes, opinion=text, return_to=return_to)
 
 
-def lifted(tests: Evaluation, goals: int, worth: float) -> float:
-    """The value of an unsolved state with this number of goal tests, given the critics' `worth`, in [0, 1]."""
+def lifted(tests: Evaluation, goals: int, score: float) -> float:
+    """The value of an unsolved state with this number of goal tests, given the critics' `score`, in [0, 1]."""
     unharmed = 1.0 - tests.harm
-    room = (BEST_UNSOLVED - BASE_VALUE) * LIFT / max(1, goals) * unharmed
-    return max(tests.value, min(tests.value + room * worth, BEST_UNSOLVED * unharmed))
+    scale = (BEST_UNSOLVED - BASE_VALUE) * LIFT / max(1, goals) * unharmed
+    return max(tests.value, min(tests.value + scale * score, BEST_UNSOLVED * unharmed))
 
 
-def _mean(tests: Evaluation, worths: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    terms = [(weights.get(name, 1.0), worth) for name, worth in worths.items()]
+def _mean(tests: Evaluation, scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    terms = [(weights.get(name, 1.0), score) for name, score in scores.items()]
     terms.append((weights.get("tests", 0.0), tests.value))
-    return sum(weight * worth for weight, worth in terms) / sum(weight for weight, _ in terms)
+    return sum(weight * score for weight, score in terms) / sum(weight for weight, _ in terms)
 
 
 def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic]) -> dict[str, Opinion]:

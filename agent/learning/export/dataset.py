@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ExportSettings:
     """The settings of an export."""
 
     format: str
@@ -50,19 +50,19 @@ class Order:
     """Whether tasks come in the order of the share of their rollouts that succeeded, the highest first."""
 
 
-def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
+def export(runs: Sequence[Path], settings: ExportSettings, out: Path) -> dict[str, Any]:
     """Write the rows of these runs to the folder `out` and return the manifest. Without rows, nothing is written.
 
     Raises:
         UsageError: the folder is not empty, or Parquet cannot be written.
         agent.errors.JournalError: a run cannot be read.
     """
-    if order.parquet:
+    if settings.parquet:
         require()
     folder = new_folder(out)
-    with Files(folder, FORMATS[order.format].aside, order.parquet) as files:
-        sources = look(runs, order, files.write)
-    manifest = _manifest(order, sources, files)
+    with Files(folder, FORMATS[settings.format].aside, settings.parquet) as files:
+        sources = look(runs, settings, files.write)
+    manifest = _manifest(settings, sources, files)
     if not manifest["rows"]:
         folder.rmdir()
         return manifest
@@ -74,20 +74,20 @@ def export(runs: Sequence[Path], order: Order, out: Path) -> dict[str, Any]:
 
 
 def look(
-    runs: Sequence[Path], order: Order, write: Callable[[str, Row], None] = lambda split, row: None
+    runs: Sequence[Path], settings: ExportSettings, write: Callable[[str, Row], None] = lambda split, row: None
 ) -> list[dict[str, Any]]:
-    """Make the rows of these runs, counted in the order's tally, and give each with its split to `write`. Returns what
-    the manifest says of each run.
+    """Make the rows of these runs, count them in the tally of the settings, and give each with its split to `write`.
+    Returns what the manifest says of each run.
 
     Raises:
         agent.errors.JournalError: a run cannot be read.
     """
-    if order.easy_first:
+    if settings.easy_first:
         runs = _easy_first(runs)
-    if isinstance(order.exporter, Compares) and order.exporter.compares:
-        _show(runs, order.exporter)
-    sources = [_source(run, _rows(run, order, write)) for run in _read(runs)]
-    order.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
+    if isinstance(settings.exporter, Compares) and settings.exporter.compares:
+        _show(runs, settings.exporter)
+    sources = [_source(run, _rows(run, settings, write)) for run in _read(runs)]
+    settings.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
     return sources
 
 
@@ -133,21 +133,21 @@ def _read(runs: Sequence[Path]) -> Iterator[Run]:
                 yield run
 
 
-def _rows(run: Run, order: Order, write: Callable[[str, Row], None]) -> int:
+def _rows(run: Run, settings: ExportSettings, write: Callable[[str, Row], None]) -> int:
     """Write the rows of a run and return their number."""
     if run.started is None or not len(run.tree):
-        order.tally.refused["the run ended before its base state was measured"] += 1
+        settings.tally.refused["the run ended before its base state was measured"] += 1
         return 0
     written = 0
-    for row in order.hygiene.check(run, order.exporter(run)):
+    for row in settings.hygiene.check(run, settings.exporter(run)):
         if isinstance(row, str):
-            order.tally.refused[row] += 1
+            settings.tally.refused[row] += 1
             continue
         origin = row["provenance"]
-        split = order.splits.of(origin["repository"])
+        split = settings.splits.of(origin["repository"])
         origin |= {"split": split, "bucket": bucket(origin["repository"])}
         write(split, row)
-        order.tally.add(split, row)
+        settings.tally.add(split, row)
         written += 1
     return written
 
@@ -157,13 +157,13 @@ def _source(run: Run, rows: int) -> dict[str, Any]:
     return {"run": name, "journal": journal, "states": len(run.tree), "rows": rows}
 
 
-def _manifest(order: Order, sources: list[dict[str, Any]], files: Files) -> dict[str, Any]:
-    tally, hygiene = order.tally, order.hygiene
+def _manifest(settings: ExportSettings, sources: list[dict[str, Any]], files: Files) -> dict[str, Any]:
+    tally, hygiene = settings.tally, settings.hygiene
     return {
-        "format": order.format,
-        "options": dict(sorted(order.options.items())),
-        "easy_first": order.easy_first,
-        "split": [order.splits.train, order.splits.validation, order.splits.test],
+        "format": settings.format,
+        "options": dict(sorted(settings.options.items())),
+        "easy_first": settings.easy_first,
+        "split": [settings.splits.train, settings.splits.validation, settings.splits.test],
         "files": files.listed(),
         "columns": files.columns,
         "rows": sum(tally.by.get("split", {}).values()),

@@ -46,7 +46,7 @@ def _drawn_at_first(run: Run) -> Iterator[Row]:
             yield _row(run, asked, text, nodes, max(worth.values()))
 
 
-def _plans(asked: Asked) -> Sequence[plans.Plan]:
+def _plans(asked: Asked) -> Sequence[plans.AttemptPlan]:
     """The plans in an answer; empty if the question did not ask for several plans."""
     try:
         return plans.read_plans(asked.answer.text, plans.MOST_PLANS) if asked.purpose in ("policy", "") else ()
@@ -54,7 +54,7 @@ def _plans(asked: Asked) -> Sequence[plans.Plan]:
         return ()
 
 
-def _followed(run: Run, drawn: Sequence[plans.Plan]) -> dict[int, list[NodeId]]:
+def _followed(run: Run, drawn: Sequence[plans.AttemptPlan]) -> dict[int, list[NodeId]]:
     """For each plan by index, the children of the root that were told to follow it."""
     followed: dict[int, list[NodeId]] = {}
     for node in run.tree.children(0) if drawn else ():
@@ -66,7 +66,7 @@ def _followed(run: Run, drawn: Sequence[plans.Plan]) -> dict[int, list[NodeId]]:
     return followed
 
 
-def _listed(number: int, plan: plans.Plan) -> str:
+def _listed(number: int, plan: plans.AttemptPlan) -> str:
     """A plan in the form that the question asks for."""
     steps = [f"{place}. {step}" for place, step in enumerate(plan["steps"], 1)]
     return "\n".join([f"Plan {number}: {plan['cause']}", *steps])
@@ -78,7 +78,7 @@ def _drawn_for(run: Run, round_: Round) -> Asked | None:
     return next((asked for asked in reversed(run.asked) if plan and _refined(asked) == plan), None)
 
 
-def _refined(asked: Asked) -> rollouts.Plan | None:
+def _refined(asked: Asked) -> rollouts.RoundPlan | None:
     try:
         return read_plan(asked.answer.text)
     except Unreadable:

@@ -82,7 +82,7 @@ def consolidate(taught: Iterable[Lessons], relate: Relate = by_words) -> Book:
         by_repo[repo] += [Skill(text, (name,), (repo,) if repo else ()) for text in runs[name].sentences]
     related = relate([skill for repo in sorted(by_repo) for skill in relate(by_repo[repo]).skills])
     solved = frozenset(name for name, lessons in runs.items() if lessons.source.outcome == "solved")
-    conflicts = _settled(related.opposed, solved)
+    conflicts = _resolved(related.opposed, solved)
     dropped = {skill for conflict in conflicts for skill in conflict.dropped}
     kept = sorted(set(related.skills) - dropped, key=lambda skill: (-len(skill.runs), skill.text))
     return Book(tuple(kept), tuple(conflicts), tuple(runs[name].source for name in sorted(runs)))
@@ -99,7 +99,7 @@ def _one(group: Sequence[Skill]) -> Skill:
     return merged(group, min(group, key=lambda skill: (-len(skill.runs), len(skill.text), skill.text)).text)
 
 
-def _settled(opposed: Iterable[Sequence[Skill]], solved: frozenset[str]) -> list[Conflict]:
+def _resolved(opposed: Iterable[Sequence[Skill]], solved: frozenset[str]) -> list[Conflict]:
     """Of each group the skill that is kept; what an earlier group dropped takes part in no later one."""
     conflicts, gone = list[Conflict](), set[Skill]()
     for group in opposed:

@@ -26,8 +26,8 @@ __all__ = [
     "METHODS",
     "Data",
     "Method",
-    "Plan",
     "TrainingFailed",
+    "TrainingPlan",
     "Wanted",
     "plan",
     "require_checkpoint",
@@ -157,7 +157,7 @@ def _ends(checkpoint: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainingPlan:
     """Everything a training depends on."""
 
     method: Method
@@ -179,7 +179,7 @@ class Plan:
         }
 
 
-def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policies: bool = False) -> Plan:
+def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policies: bool = False) -> TrainingPlan:
     """A training that passed all checks and can start.
 
     Raises:
@@ -187,7 +187,7 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
             policies and `mix_policies` is off; the model is not a checkpoint folder, or is missing where one is
             needed; or the method does not accept a setting, or would learn nothing with it.
     """
-    checked = Plan(method, tuple(Data.read(folder) for folder in folders), wanted)
+    checked = TrainingPlan(method, tuple(Data.read(folder) for folder in folders), wanted)
     for export in checked.data:
         if export.format not in METHODS[method]:
             accepted = ", ".join(METHODS[method])
@@ -207,7 +207,7 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
     return checked
 
 
-def with_adapter(chosen: Plan, python: Path | None) -> Plan:
+def with_adapter(chosen: TrainingPlan, python: Path | None) -> TrainingPlan:
     """The training of an adapter where a chat policy or a verifier is trained, and the interpreter has PEFT; else the
     same, of all weights."""
     formats = {export.format for export in chosen.data}
@@ -252,7 +252,7 @@ def _require_use(method: Method, wanted: Wanted) -> None:
         )
 
 
-def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int = 1) -> dict[str, Any]:
+def train(chosen: TrainingPlan, out: Path, *, python: Path | None = None, processes: int = 1) -> dict[str, Any]:
     """Run a training to its end in the folder `out`, or resume it there, and return its metrics. A finished training is
     not run again.
 
@@ -278,7 +278,7 @@ def train(chosen: Plan, out: Path, *, python: Path | None = None, processes: int
     return metrics
 
 
-def _run(chosen: Plan, out: Path, interpreter: str, processes: int) -> None:
+def _run(chosen: TrainingPlan, out: Path, interpreter: str, processes: int) -> None:
     launcher = _launcher(processes, chosen.wanted.cpu)
     command = [interpreter, *launcher, str(Path(__file__).parent / "job.py"), str(out / "order.json")]
     with _locked(out) as lock, leaving_by_signals():

@@ -112,11 +112,11 @@ def _repository_conventions(files: Sequence[Convention], issue_bytes: int | None
     return "\n\n" + render("chat_conventions", files=shown, fence=marked).strip()
 
 
-def remembered(position: Position, room_bytes: int | None) -> list[Message]:
+def remembered(position: Position, most_bytes: int | None) -> list[Message]:
     """Lessons from repairs of other issues, before the first turn of an expansion; no message where there are none.
-    `room_bytes`: their size, where the context is short."""
+    `most_bytes`: their size, where the context is short."""
     text = position.recall()
-    text = text if room_bytes is None else excerpt(text, room_bytes)[0]
+    text = text if most_bytes is None else excerpt(text, most_bytes)[0]
     return [_user("chat_memory", remembered=text, fence=fence("memory", text))] if text else []
 
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from agent.errors import PolicyError, TooLong
 from agent.policy import Position
-from agent.policy.chat.plans import Plan
+from agent.policy.chat.plans import AttemptPlan
 from agent.policy.chat.transcript import unpack
 from agent.prompts import render
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-Place = tuple[int, ...]
+PlanPath = tuple[int, ...]
 """A state's position in the plan tree: the index (from 0) of the step taken at each state since the base state."""
 
 
@@ -42,10 +42,10 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PlanStep:
     """The next step in the plan tree; without a branch, the search has to backtrack."""
 
-    place: Place
+    path: PlanPath
     branch: Branch | None = None
 
     def text(self) -> str:
@@ -55,7 +55,7 @@ class Way:
         return render("chat_step", step=self.branch.step, causes=self.branch.causes, last=not self.branch.then)
 
 
-def carried_out(step: Way | None, seed: int, ask: Callable[[int], _T]) -> _T:
+def carried_out(step: PlanStep | None, seed: int, ask: Callable[[int], _T]) -> _T:
     """The result of `ask` for the seed. If it is to carry out a step and fails, it is asked once more with the next
     seed: the next attempt will be for another step.
 
@@ -77,22 +77,22 @@ def carried_out(step: Way | None, seed: int, ask: Callable[[int], _T]) -> _T:
         raise PolicyError(f"the plan step {step.branch.step!r} is skipped: {error}") from error
 
 
-def merged(plans: Sequence[Plan]) -> tuple[Branch, ...]:
+def merged(plans: Sequence[AttemptPlan]) -> tuple[Branch, ...]:
     """The first steps of the plans, each once, with the steps that follow; case and spaces are ignored."""
-    groups = defaultdict[str, list[Plan]](list)
+    groups = defaultdict[str, list[AttemptPlan]](list)
     for plan in plans:
         if plan["steps"]:
             groups[" ".join(plan["steps"][0].split()).casefold()].append(plan)
     return tuple(_branch(group) for group in groups.values())
 
 
-def _branch(plans: Sequence[Plan]) -> Branch:
-    rest: list[Plan] = [{"cause": plan["cause"], "steps": plan["steps"][1:]} for plan in plans]
+def _branch(plans: Sequence[AttemptPlan]) -> Branch:
+    rest: list[AttemptPlan] = [{"cause": plan["cause"], "steps": plan["steps"][1:]} for plan in plans]
     return Branch(plans[0]["steps"][0], tuple(dict.fromkeys(plan["cause"] for plan in plans)), merged(rest))
 
 
-def place_of(position: Position, policy_id: str) -> Place | None:
-    """The position's place in the policy's plan tree; None outside of it, or where a hint or a briefing comes first."""
+def plan_path_of(position: Position, policy_id: str) -> PlanPath | None:
+    """The position's path in the policy's plan tree; None outside of it, or where a hint or a briefing comes first."""
     if position.hint or position.briefing:
         return None
     if len(position.path) == 1:
@@ -102,11 +102,11 @@ def place_of(position: Position, policy_id: str) -> Place | None:
     return tuple(stored["plan"]) if stored and "plan" in stored else None
 
 
-def way(position: Position, place: Place, branches: tuple[Branch, ...]) -> Way | None:
-    """The next step from a place; None: the policy is free to choose."""
-    for number in place:
+def next_step(position: Position, path: PlanPath, branches: tuple[Branch, ...]) -> PlanStep | None:
+    """The next step from a state; None: the policy is free to choose."""
+    for number in path:
         branches = branches[number].then
     failed = len(position.path) > 1 and position.path[-1].value < position.path[-2].value
     if position.index < len(branches) and not failed:
-        return Way((*place, position.index), branches[position.index])
-    return Way(place) if place else None
+        return PlanStep((*path, position.index), branches[position.index])
+    return PlanStep(path) if path else None

@@ -32,7 +32,7 @@ _HEADING = re.compile(r"^[#* \t]*plan[ \t]+(\d+)[ \t]*:[* \t]*(.*)$", re.IGNOREC
 _STEP = re.compile(r"^[ \t]*\d+[.)][ \t]+(\S.*)$", re.MULTILINE)
 
 
-class Plan(TypedDict):
+class AttemptPlan(TypedDict):
     """One approach to the repair, in words."""
 
     cause: str
@@ -44,7 +44,7 @@ def wanted_plans(count: int, *, merged: bool = False) -> list[Message]:
     return [{"role": "user", "content": render("chat_plans", wanted=count, merged=merged)}]
 
 
-def drawn(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> list[Plan]:
+def drawn(position: Position, model: Model, draw: Callable[[], list[AttemptPlan]]) -> list[AttemptPlan]:
     """The plans of a run, empty if none could be read. They are drawn at the first call; a failure is recorded too."""
 
     def find() -> dict[str, object]:
@@ -54,21 +54,21 @@ def drawn(position: Position, model: Model, draw: Callable[[], list[Plan]]) -> l
             log.warning("the search continues without plans: %s", error)
             return {"plans": [], "problem": str(error)}
 
-    plans: list[Plan] = position.memo(f"plans/{model.name}", find)["plans"]
+    plans: list[AttemptPlan] = position.memo(f"plans/{model.name}", find)["plans"]
     return plans
 
 
-def plan_of(position: Position, plans: Sequence[Plan]) -> tuple[Plan | None, bool]:
+def plan_of(position: Position, plans: Sequence[AttemptPlan]) -> tuple[AttemptPlan | None, bool]:
     """The plan of a child of the root (None without plans), and whether it is the first child with that plan."""
     return (plans[position.index % len(plans)], position.index < len(plans)) if plans else (None, False)
 
 
-def telling(plan: Plan, *, first: bool) -> str:
+def telling(plan: AttemptPlan, *, first: bool) -> str:
     """The text that tells an attempt its plan."""
     return render("chat_plan", cause=plan["cause"], steps=plan["steps"], first=first)
 
 
-def read_plans(text: str, most: int) -> list[Plan]:
+def read_plans(text: str, most: int) -> list[AttemptPlan]:
     """The plans in an answer, in order, without repetitions. Of a number, the last version counts. Other text is
     ignored, and so is a plan without a cause or a step.
 
@@ -83,7 +83,7 @@ def read_plans(text: str, most: int) -> list[Plan]:
     return list(plans.values())[:most]
 
 
-def _plan(cause: str, body: str) -> Plan:
+def _plan(cause: str, body: str) -> AttemptPlan:
     return {"cause": _line(cause), "steps": [_line(step) for step in _STEP.findall(body)[:STEPS]]}
 
 

@@ -27,8 +27,8 @@ from agent.policy.chat.briefing import (
 )
 from agent.policy.chat.conversation import Conversation
 from agent.policy.chat.dialects import NATIVE, TEXT, ParsedReply, ToolDialect
-from agent.policy.chat.plan_tree import Way, carried_out, merged, place_of, way
-from agent.policy.chat.plans import MOST_PLANS, Plan, drawn, plan_of, read_plans, telling, wanted_plans
+from agent.policy.chat.plan_tree import PlanStep, carried_out, merged, next_step, plan_path_of
+from agent.policy.chat.plans import MOST_PLANS, AttemptPlan, drawn, plan_of, read_plans, telling, wanted_plans
 from agent.policy.chat.priors import briefed
 from agent.policy.chat.repeats import times
 from agent.policy.chat.transcript import pack
@@ -157,7 +157,7 @@ class ChatPolicy:
         if left <= 0:
             return Proposal((), label="used up its turns", line_end=TURNS_USED_UP)
         seed = _seed(position, rng)
-        step = self._way(position, seed)
+        step = self._plan_step(position, seed)
         if step is not None and step.branch is None:
             return Proposal((), label="no step of the plans is left here")
         warning = repeating(repeats, last=repeats + 1 >= self.max_repeats) if repeats > 1 else []
@@ -168,7 +168,7 @@ class ChatPolicy:
         line_end = TURNS_USED_UP if left == 1 else ""
         return Proposal(
             actions=actions,
-            message=pack(request, answer.reply.message, answer.left_out, step.place if step else ()),
+            message=pack(request, answer.reply.message, answer.left_out, step.path if step else ()),
             prior=answer.likelihood,
             label=" ".join(answer.reply.text.split())[:LABEL_CHARS],
             usage=answer.usage,
@@ -180,7 +180,7 @@ class ChatPolicy:
         """The most turns for one expansion of a state that is `depth` edits below the root."""
         return int(self.max_turns_per_node * self.turn_growth**depth)
 
-    def _request(self, position: Position, seed: int, step: Way | None) -> list[Message]:
+    def _request(self, position: Position, seed: int, step: PlanStep | None) -> list[Message]:
         """The messages before the first turn of a line of work, of a branch of it, or of a plan's next step."""
         if position.steps:
             return []
@@ -196,27 +196,30 @@ class ChatPolicy:
 
     def _lessons(self, position: Position) -> list[Message]:
         """Lessons from repairs of other issues and from earlier rounds; fewer in a short context."""
-        return [*remembered(position, self._room(MEMORY_SHARE)), *briefed(position, self._room(BRIEFING_SHARE))]
+        return [
+            *remembered(position, self._context_bytes(MEMORY_SHARE)),
+            *briefed(position, self._context_bytes(BRIEFING_SHARE)),
+        ]
 
-    def _room(self, share: float) -> int | None:
+    def _context_bytes(self, share: float) -> int | None:
         """A share of the model's context in bytes; None where the context is unknown."""
         return None if self.context_tokens is None else int(self.context_tokens * share * BYTES_PER_TOKEN)
 
-    def _plan(self, position: Position, seed: int) -> tuple[Plan | None, bool]:
+    def _plan(self, position: Position, seed: int) -> tuple[AttemptPlan | None, bool]:
         """The plan for a child of the root, and whether it is the first child with that plan."""
         if not self.plans or len(position.path) > 1 or position.hint or position.briefing:
             return None, False
         return plan_of(position, self._plans(position, seed))
 
-    def _way(self, position: Position, seed: int) -> Way | None:
+    def _plan_step(self, position: Position, seed: int) -> PlanStep | None:
         """The next step in the plan tree, at the first turn of an expansion inside of it."""
         if not (self.plans and self.plan_tree) or position.steps:
             return None
-        place = place_of(position, self.policy_id)
-        return None if place is None else way(position, place, merged(self._plans(position, seed)))
+        path = plan_path_of(position, self.policy_id)
+        return None if path is None else next_step(position, path, merged(self._plans(position, seed)))
 
-    def _plans(self, position: Position, seed: int) -> list[Plan]:
-        def draw() -> list[Plan]:
+    def _plans(self, position: Position, seed: int) -> list[AttemptPlan]:
+        def draw() -> list[AttemptPlan]:
             request = wanted_plans(self.plans, merged=self.plan_tree)
             conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
             read = partial(read_plans, most=self.plans)

@@ -13,7 +13,7 @@ from agent.actions.excerpt import excerpt
 from agent.models import Message
 from agent.policy import Position
 from agent.prompts import render
-from agent.run.rollouts import Plan, Summary
+from agent.run.rollouts import RoundPlan, Summary
 from agent.untrusted import fence, terminal_text, visible
 
 BRIEFING_BYTES = 24_000
@@ -23,24 +23,24 @@ ITEMS = 10
 """The items shown of each list in a summary."""
 
 
-def briefed(position: Position, room_bytes: int | None = None) -> list[Message]:
+def briefed(position: Position, most_bytes: int | None = None) -> list[Message]:
     """The message before the first turn of a rollout of a later round; none elsewhere, or where nothing is known.
-    `room_bytes`: the size of the summaries, where the context is short."""
+    `most_bytes`: the size of the summaries, where the context is short."""
     briefing = position.briefing
     if briefing is None or len(position.path) > 1 or position.steps:
         return []
     plan = briefing.plan if _has_content(briefing.plan) else None
     if not briefing.summaries and plan is None:
         return []
-    summaries = accounts(briefing.summaries, min(BRIEFING_BYTES, room_bytes or BRIEFING_BYTES))
+    summaries = accounts(briefing.summaries, min(BRIEFING_BYTES, most_bytes or BRIEFING_BYTES))
     text = render("chat_wave", summaries=summaries, fence=fence("attempts", "\n".join(summaries)), plan=plan)
     return [{"role": "user", "content": text}]
 
 
-def accounts(summaries: Sequence[Summary], room_bytes: int, names: Iterable[object] | None = None) -> list[str]:
-    """Each summary as a model reads it, together about `room_bytes`. Their quotations are untrusted. Attempts have the
+def accounts(summaries: Sequence[Summary], most_bytes: int, names: Iterable[object] | None = None) -> list[str]:
+    """Each summary as a model reads it, together about `most_bytes`. Their quotations are untrusted. Attempts have the
     given names, or numbers from 1."""
-    share = room_bytes // max(1, len(summaries))
+    share = most_bytes // max(1, len(summaries))
     named = zip(names or count(1), summaries, strict=False)
     return [excerpt(_account(name, summary), share)[0] for name, summary in named]
 
@@ -68,7 +68,7 @@ def _items(items: tuple[str, ...]) -> list[str]:
     return [_line(item) for item in items[:ITEMS]] + more
 
 
-def _has_content(plan: Plan | None) -> bool:
+def _has_content(plan: RoundPlan | None) -> bool:
     return plan is not None and bool(plan.steps or plan.dependencies or plan.constraints or plan.feedback)
 
 

@@ -25,7 +25,7 @@ SHORT_BYTES = 300
 def pack(request: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:
     """The content of `Step.message` for a turn: the messages put before the answer, the answer to send back, how many
     turns of the branch (oldest first) the model saw without their results, and the plan step that the turn carries out
-    (`agent.policy.chat.plan_tree.Place`)."""
+    (`agent.policy.chat.plan_tree.PlanPath`)."""
     turn: dict[str, Any] = {"given": list(request), "answer": answer}
     turn |= ({"left_out": left_out} if left_out else {}) | ({"plan": list(plan)} if plan else {})
     return json.dumps(turn, ensure_ascii=True)

@@ -1,4 +1,4 @@
-"""Aggregates over subtrees: visit counts, value sums and the like, backed up when somebody asks for them."""
+"""Aggregates over subtrees: visit counts, value sums and the like, backed up when they are read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _C = TypeVar("_C")
 
 
 class SubtreeAggregate(Generic[_C]):
-    """For each node, the combination of all that was added in its subtree. Thread-safe: to ask is to change.
+    """For each node, the combination of all that was added in its subtree. Thread-safe: reading changes it.
 
-    `combine` must not mind order or grouping (a commutative monoid), and `identity` changes nothing. Additions wait
-    until a total is asked for, and are then backed up together: each node above them is passed once.
+    `combine` has to be commutative and associative, with the neutral element `identity`. Additions wait until a total
+    is read, and are then backed up together: each node above them is passed once.
 
-    Law: a signal between any two lines loses nothing and counts nothing twice. The new totals are worked out first, as
-    totals and not as differences, kept, and then put in place, which may be done any number of times.
+    Law: a signal between any two lines loses nothing and counts nothing twice. The new totals are computed first, as
+    totals and not as differences, kept, and then applied, which may be repeated any number of times.
     """
 
     def __init__(self, graph: StateGraph, identity: _C, combine: Callable[[_C, _C], _C]) -> None:
@@ -31,32 +31,32 @@ class SubtreeAggregate(Generic[_C]):
         self._added: dict[NodeId, _C] = {}
         """What is not in the totals yet."""
         self._ready: dict[NodeId, _C] | None = None
-        """New totals that hold all additions and are not in place."""
+        """New totals that hold all additions and are not applied yet."""
         self._lock = RLock()
 
     def add(self, node_id: NodeId, change: _C) -> None:
         """Add at the node, and so to the totals of all above it."""
         with self._lock:
-            self._put_in_place()
+            self._apply()
             before = self._added.get(node_id)
             self._added[node_id] = change if before is None else self._combine(before, change)
 
     def __getitem__(self, node_id: NodeId) -> _C:
         if self._added or self._ready is not None:
             with self._lock:
-                self._put_in_place()
+                self._apply()
                 if self._added:
-                    self._ready = self._backed_up()
-                    self._put_in_place()
+                    self._ready = self._new_totals()
+                    self._apply()
         return self._totals.get(node_id, self._identity)
 
-    def _put_in_place(self) -> None:
+    def _apply(self) -> None:
         if self._ready is not None:
             self._totals.update(self._ready)
             self._added = {}
             self._ready = None
 
-    def _backed_up(self) -> dict[NodeId, _C]:
+    def _new_totals(self) -> dict[NodeId, _C]:
         """The totals that the additions change. The highest id comes first, and no node's id is below its parent's."""
         changes, totals = dict(self._added), dict[NodeId, _C]()
         waiting = [-node_id for node_id in changes]
@@ -91,7 +91,7 @@ _NOTHING: _Counts = (0, 0, 0.0, 0, 0)
 
 
 class SubtreeCounts:
-    """What a tree counts of each node and all below it. Thread-safe."""
+    """The counts of a tree over each node and all below it. Thread-safe."""
 
     def __init__(self, graph: StateGraph) -> None:
         self._counts = SubtreeAggregate(graph, _NOTHING, _combined)

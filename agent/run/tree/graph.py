@@ -1,4 +1,4 @@
-"""State graph: which states came of which, by an edit or with a reference to another.
+"""State graph: from which states each state was made, by an edit or with a reference to another.
 
 Edit parents make a tree: each node but the root is below the one that its edit was made in, which is older. References
 make it a directed graph without cycles. networkx is slow to load, so its graph is made only for those who ask for one.

@@ -12,8 +12,8 @@ from agent.run.tree.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
-    """What a tree had, and what had come of one of its nodes, at a moment when nothing was in flight."""
+class RoundStart:
+    """The counts of a tree and of one of its nodes when a round began, with nothing in flight."""
 
     nodes: int = 0
     ended: int = 0
@@ -39,20 +39,20 @@ class Since:
 
 class TreePart(Tree):
     """A node and all below it: the node is the root, at depth 0, and ids count up from 0 in the order of the whole
-    tree's. All else has the same answer in both; what leads elsewhere has no end here.
+    tree's. All other questions have the same answer in both; edges to nodes outside the part are left out.
 
-    `since`: as if nothing had been done at the node before that moment, and what it led to then is not in the part. A
-    state that is made from one of those later is, with all below it, as a child of the root that no attempt there made.
+    `since` hides what was done at the node before that moment, and the children that it led to. A node that is added
+    below a hidden child later appears, with all below it, as a child of the root, without an attempt.
 
-    It is a view of the whole tree (`agent.run.tree.tree.View`), by which alone it changes, and has views of its own.
-    The nodes and what follows from them it keeps; of the work at them it asks the whole tree.
+    The part is a view of the whole tree (`agent.run.tree.tree.View`), changes only with it, and has views of its own.
+    It keeps the nodes and what follows from them, and asks the whole tree about the work at them.
     """
 
-    def __init__(self, whole: Tree, top: NodeId, since: Since | None = None) -> None:
+    def __init__(self, whole: Tree, top: NodeId, since: RoundStart | None = None) -> None:
         super().__init__()
         self._whole = whole
         self._top = top
-        self._since = since or Since()
+        self._since = since or RoundStart()
         self._inner: dict[NodeId, NodeId] = {}
         self._outer: list[NodeId] = []
         self._counted: list[int] = []
@@ -102,7 +102,7 @@ class TreePart(Tree):
         return self._whole.pending(self._outer[node_id])
 
     def pending_below(self, node_id: NodeId) -> int:
-        return self._whole.pending_below(self._outer[node_id]) - self._not_here(node_id)[0]
+        return self._whole.pending_below(self._outer[node_id]) - self._outside_part(node_id)[0]
 
     def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
         node = self._outer[node_id]
@@ -113,7 +113,7 @@ class TreePart(Tree):
         return begun - sum(attempt.policy_id == policy_id for attempt in before)
 
     def open_below(self, node_id: NodeId) -> int:
-        return self._whole.open_below(self._outer[node_id]) - self._not_here(node_id)[1]
+        return self._whole.open_below(self._outer[node_id]) - self._outside_part(node_id)[1]
 
     def attempts(self, node_id: NodeId) -> tuple[Attempt, ...]:
         attempts = self._whole.attempts(self._outer[node_id])[self._of(node_id).attempts :]
@@ -136,12 +136,12 @@ class TreePart(Tree):
             return node_id >= self._since.nodes or node_id == self._top
         return 0 < self._since.nodes <= node_id and self._whole.parent_id(node_id) is not None
 
-    def _of(self, node_id: NodeId) -> Since:
-        """What had come of a node of the part before it: of all but its root, nothing."""
-        return Since() if node_id else self._since
+    def _of(self, node_id: NodeId) -> RoundStart:
+        """What had been done at a node before the part began: only its root has such a past."""
+        return RoundStart() if node_id else self._since
 
-    def _not_here(self, node_id: NodeId) -> tuple[int, int]:
-        """Work in flight and open nodes that the whole tree has below the node and the part has not."""
+    def _outside_part(self, node_id: NodeId) -> tuple[int, int]:
+        """Work in flight and open nodes below the node that are in the whole tree and not in the part."""
         if node_id or not self._before:
             return 0, 0
         if self._elsewhere is None:

@@ -31,9 +31,9 @@ class View(Protocol):
         return
 
     def changed_below(self, node_id: NodeId) -> None:
-        """What is counted over subtrees changed for the node and all above it: visits, values, open nodes, work in
-        flight, measurements. Told once, of the lowest node: a view that minds goes up by itself, when it is asked for
-        something (`agent.search.support.below`), so that a deep chain is not gone up anew for every change."""
+        """A count over subtrees (visits, values, open nodes, work in flight, measurements) changed for the node and all
+        nodes above it. This is called for the lowest node only. A view that depends on it walks up when it is read
+        (`agent.search.support.below`), so that a change in a deep chain costs no walk."""
         return
 
 
@@ -49,7 +49,7 @@ class Tree:
 
     def __init__(self) -> None:
         self.structure = StateGraph()
-        """Who comes of whom."""
+        """The edges: from which node each node was made."""
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
         self._subtrees = SubtreeCounts(self.structure)
@@ -136,8 +136,8 @@ class Tree:
         return self._subtrees.value_max(node_id)
 
     def evaluations(self, node_id: NodeId) -> tuple[Evaluation, ...]:
-        """All that the node's state was measured as, the node's own evaluation first. Values, sums and the best node go
-        by the first alone: what a search makes of the others is its own affair."""
+        """All evaluations of the node's state, the node's own first. Values, value sums and the best node depend on the
+        first alone; a search may use the others."""
         return (self._nodes[node_id].evaluation, *self._measured_again.get(node_id, ()))
 
     def expansions(self, node_id: NodeId) -> int:
@@ -335,7 +335,7 @@ class TranspositionIndex:
         if proposal:
             self._led_to.setdefault((parent, proposal), child)
 
-    def known(self, parent: NodeId, proposal: str) -> NodeId | None:
+    def child_for(self, parent: NodeId, proposal: str) -> NodeId | None:
         """Where the same proposal led to from the same state, if it was made there before."""
         return self._led_to.get((parent, proposal)) if proposal else None
 

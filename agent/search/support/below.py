@@ -55,7 +55,7 @@ class RankedChildren:
         self._rank = rank
         self._dirty = DirtyChildren(tree)
         self._ranked: defaultdict[NodeId, list[tuple[float, NodeId]]] = defaultdict(list)
-        self._place: dict[NodeId, tuple[float, NodeId]] = {}
+        self._entry: dict[NodeId, tuple[float, NodeId]] = {}
 
     def below(self, node_id: NodeId) -> None:
         """Mark the node as in `DirtyChildren`."""
@@ -66,11 +66,11 @@ class RankedChildren:
         list."""
         ranked = self._ranked[node_id]
         for child in self._dirty.children(node_id):
-            if child in self._place:
-                del ranked[bisect_left(ranked, self._place.pop(child))]
+            if child in self._entry:
+                del ranked[bisect_left(ranked, self._entry.pop(child))]
             if self._tree.open_below(child):
-                self._place[child] = (self._rank(child), child)
-                insort(ranked, self._place[child])
+                self._entry[child] = (self._rank(child), child)
+                insort(ranked, self._entry[child])
         return ranked
 
 

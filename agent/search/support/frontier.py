@@ -34,7 +34,7 @@ def keep(
 class Frontier:
     """The candidate states, by position, and the objective of ETS (arXiv 2502.13575).
 
-    worth = share of the reward - cost * share of the nodes + coverage * share of the clusters
+    objective = share of the reward - cost * share of the nodes + coverage * share of the clusters
 
     A state keeps every node on its path from the root; nodes shared by several kept states count once.
     """
@@ -70,9 +70,9 @@ class Frontier:
         and falls short of the optimum by at most the cost of the inner nodes on the paths of `ignoring_paths`."""
         if len(self.rewards) <= EXACT:
             return self._exactly(width)
-        return max(self.greedily(width), self.ignoring_paths(width), key=self.worth)
+        return max(self.greedily(width), self.ignoring_paths(width), key=self.objective)
 
-    def worth(self, chosen: Iterable[int]) -> float:
+    def objective(self, chosen: Iterable[int]) -> float:
         """The objective for these positions."""
         reward, nodes, kinds = 0.0, 0, 0
         for index in chosen:
@@ -84,8 +84,8 @@ class Frontier:
         chosen: list[int] = []
         rest = set(range(len(self.rewards)))
         while rest and len(chosen) < width:
-            worth, index = max((self.worth([*chosen, i]), -i) for i in rest)
-            if chosen and worth <= self.worth(chosen):
+            best, index = max((self.objective([*chosen, i]), -i) for i in rest)
+            if chosen and best <= self.objective(chosen):
                 break
             chosen.append(-index)
             rest.remove(-index)
@@ -104,4 +104,4 @@ class Frontier:
 
     def _exactly(self, width: int) -> tuple[int, ...]:
         every = range(len(self.rewards))
-        return max((c for size in range(1, width + 1) for c in combinations(every, size)), key=self.worth)
+        return max((c for size in range(1, width + 1) for c in combinations(every, size)), key=self.objective)

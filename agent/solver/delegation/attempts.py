@@ -102,7 +102,7 @@ class Ledger:
                 self._known[event.what] += event.usage
         for directory in _all(run):
             used, nodes = self.enter(directory)
-            budget.settle(used, nodes)
+            budget.charge(used, nodes)
 
     def enter(self, directory: Path) -> tuple[Usage, int]:
         """Record what a search has used since it was last entered. Returns that usage and the number of its nodes; the

@@ -50,9 +50,9 @@ class Workers:
     cancel: Cancel
     on_event: Callable[[Event], None]
 
-    def __call__(self, task: Task, base: Snapshot, directory: Path, parts: int, known: Run) -> Work:
-        """Search a part from a state, or continue the search; a solved one is not run again. States that `known`, the
-        delegating run, has measured are not measured again.
+    def __call__(self, task: Task, base: Snapshot, directory: Path, parts: int, prior_run: Run) -> Work:
+        """Search a part from a state, or continue the search; a solved one is not run again. States that
+        `prior_run`, the delegating run, has measured are not measured again.
 
         Raises:
             agent.errors.RamifyError, sandboxes.SandboxError: as `agent.solver.solve.solve`.
@@ -64,7 +64,7 @@ class Workers:
                 run.record(Started(dump_task(task), dumped, base))
             components = self.make_parts(settings, run, held)
             result = solver.solve(
-                task, components, run, settings=dumped, cancel=self.cancel, on_event=self._tell, known=known
+                task, components, run, settings=dumped, cancel=self.cancel, on_event=self._tell, prior_run=prior_run
             )
             if result.best_node is None:
                 return Work(base, None, result.resolved, result)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agent.run.rollouts import Briefing, Plan, Summary
+from agent.run.rollouts import Briefing, RoundPlan, Summary
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 from agent.settings import RefineSettings
@@ -20,7 +20,7 @@ def brief(
     run: Run,
     order: Sequence[NodeId],
     settings: RefineSettings,
-    draw: Callable[[Sequence[Summary]], Plan | None] = lambda summaries: None,
+    draw: Callable[[Sequence[Summary]], RoundPlan | None] = lambda summaries: None,
 ) -> Briefing:
     """The briefing of the run's next round. `order` has the best states of rollouts
     (`agent.run.rollouts.Candidate.node`), best first; `draw` makes a plan from their summaries

@@ -17,7 +17,7 @@ from agent.models import Ask, Message, Model, directly
 from agent.models.conversing import Abstained, inquire, last_of, line, lines
 from agent.policy.chat.priors import BRIEFING_BYTES, accounts
 from agent.prompts import render
-from agent.run.rollouts import Plan, Summary
+from agent.run.rollouts import RoundPlan, Summary
 from agent.task import Task
 from agent.untrusted import fence
 
@@ -30,7 +30,7 @@ class Planner:
 
     model: Model
 
-    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> Plan | None:
+    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> RoundPlan | None:
         """A plan for the task, drawn from the summaries of its rollouts; None: no plan could be read, or the question
         is too long for the model.
 
@@ -45,14 +45,14 @@ class Planner:
             return None
 
 
-def read_plan(text: str) -> Plan:
-    """The plan in an answer: its last JSON object with the key `steps`, read as a `Plan`. Empty lines are left out.
+def read_plan(text: str) -> RoundPlan:
+    """The plan in an answer: its last JSON object with the key `steps`, as a `RoundPlan`. Empty lines are left out.
 
     Raises:
         agent.models.conversing.Unreadable: there is no such object, or it is not a plan.
     """
-    plan = last_of(Plan, text, "steps")
-    return Plan(lines(plan.steps), lines(plan.dependencies), lines(plan.constraints), line(plan.feedback))
+    plan = last_of(RoundPlan, text, "steps")
+    return RoundPlan(lines(plan.steps), lines(plan.dependencies), lines(plan.constraints), line(plan.feedback))
 
 
 def _question(task: Task, summaries: Sequence[Summary], length: float) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Worth: the result and the cost of each round of a run, and how often refinement kept a right answer or fixed a wrong
+"""The result and the cost of each round of a run, and how often refinement kept a right answer or fixed a wrong
 one.
 
 The distinction between the two is the decomposition of "Confidence v.s. Critique"; the cost is reported beside the
@@ -19,7 +19,7 @@ from agent.run.tree.node import NodeId
 
 
 @dataclass(frozen=True, slots=True)
-class RoundWorth:
+class RoundResult:
     """One round of rollouts: the states that it created or reached again. The cost of comparing its rollouts is
     included."""
 
@@ -101,14 +101,14 @@ class Changes:
         return {**counts, "kept_right": self.kept_right, "fixed_wrong": self.fixed_wrong}
 
 
-def changes(rounds: Sequence[RoundWorth]) -> Changes:
+def changes(rounds: Sequence[RoundResult]) -> Changes:
     """Counts, for each round after the first, whether the task was solved before it and whether the round solves it by
     itself. The run's answer is the best of all rounds, which is never worse than before."""
     solved = accumulate((each.solved for each in rounds), max)
     return Changes.of(zip(solved, (each.solved for each in rounds[1:]), strict=False))
 
 
-def worths(run: Run) -> list[RoundWorth]:
+def round_results(run: Run) -> list[RoundResult]:
     """The rounds of a run so far, in order."""
     marks = [Mark(), *run.marks, run.mark]
     starts = [*run.starts, len(run.tree)]
@@ -119,12 +119,12 @@ def worths(run: Run) -> list[RoundWorth]:
     ]
 
 
-def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Mark, Mark]) -> RoundWorth:
+def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Mark, Mark]) -> RoundResult:
     begin, end = spent
     states = [*created, *run.repeated[begin.repeats : end.repeats]]
     best = max(states, key=lambda node: _worth(run, node), default=None)
     verdict = {} if best is None else run.verdict(best) or {}
-    return RoundWorth(
+    return RoundResult(
         number,
         rollouts,
         best is not None and _worth(run, best)[0],

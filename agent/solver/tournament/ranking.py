@@ -149,10 +149,10 @@ def _ranking(
     strong = strengths(names, won) if won or bracket else {}
     last_won = {match.winner: number for number, stage in enumerate(bracket, 1) for match in stage}
 
-    def place(entrant: Entrant) -> tuple[int, float, tuple[float, Merit]]:
+    def sort_key(entrant: Entrant) -> tuple[int, float, tuple[float, Merit]]:
         return last_won.get(entrant.node, 0), strong.get(entrant.node, 0.0), merits.of(entrant)
 
-    order = sorted(equals, key=place, reverse=True)
+    order = sorted(equals, key=sort_key, reverse=True)
     return Ranking((*order, *others), bracket, strong, won, merits.checked, error)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.batch.cluster.task import Order
+from benchmarks.batch.cluster.task import WorkerJob
 from benchmarks.data.sources import open_source, parted
 from benchmarks.data.sources.bundles import Bundles
 
@@ -20,8 +20,8 @@ _PLACE = "set"
 patterns apply to the code as well, and a worker imports from the folder above this one."""
 
 
-def pack(order: Order, out: Path, packed: Path) -> tuple[Order, dict[str, Any]]:
-    """Return the order with the source as workers find it, and the runtime environment for Ray. `packed` is an empty
+def pack(job: WorkerJob, out: Path, packed: Path) -> tuple[WorkerJob, dict[str, Any]]:
+    """Return the job with the source as workers find it, and the runtime environment for Ray. `packed` is an empty
     folder; a link to the folder of the instances, or to a file that holds all of them, is put there, so that nothing
     beside that file is sent. The batch's folder is not sent.
 
@@ -31,11 +31,11 @@ def pack(order: Order, out: Path, packed: Path) -> tuple[Order, dict[str, Any]]:
     code = [str(Path(str(importlib.import_module(name).__file__)).parent) for name in _CODE]
     excludes = ["**/__pycache__"]
     environment: dict[str, Any] = {"py_modules": code, "excludes": excludes}
-    place, part = parted(order.source)
+    place, part = parted(job.source)
     path = Path(place).absolute()
     if not path.exists():
-        return order, environment
-    if path.is_file() and not isinstance(open_source(order.source, out), Bundles):
+        return job, environment
+    if path.is_file() and not isinstance(open_source(job.source, out), Bundles):
         target, inside = path, ""
     else:
         target, inside = (path.resolve(), "") if path.is_dir() else (path.parent.resolve(), f"/{path.name}")
@@ -45,4 +45,4 @@ def pack(order: Order, out: Path, packed: Path) -> tuple[Order, dict[str, Any]]:
     (packed / _PLACE).mkdir()
     (packed / _PLACE / target.name).symlink_to(target)
     source = f"{_PLACE}/{target.name}{inside}{f':{part}' if part else ''}"
-    return replace(order, source=source), environment | {"working_dir": str(packed)}
+    return replace(job, source=source), environment | {"working_dir": str(packed)}

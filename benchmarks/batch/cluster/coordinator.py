@@ -145,20 +145,20 @@ class Coordinator:
             return Stop.INTERRUPTED
         held = ExitStack()
         try:
-            settle = held.enter_context(self._budget.reserve(estimate))
+            charge = held.enter_context(self._budget.reserve(estimate))
         except BudgetSpent as spent:
             return spent.stop
         self._last_reservation += 1
-        self._reserved[self._last_reservation] = name, held, settle
+        self._reserved[self._last_reservation] = name, held, charge
         return self._last_reservation
 
-    def settle(self, usage: Usage, nodes: int, reservation: int | None = None) -> None:
+    def charge(self, usage: Usage, nodes: int, reservation: int | None = None) -> None:
         """Count what was spent, against its reservation if it has one. Paid is paid: a usage whose reservation was
         released is counted all the same."""
         if reservation in self._reserved:
             self._reserved[reservation][2](usage)
         else:
-            self._budget.settle(usage, nodes)
+            self._budget.charge(usage, nodes)
 
     def release(self, reservation: int) -> None:
         """Free what is left of a reservation."""

@@ -27,7 +27,7 @@ from benchmarks.batch.cluster.code_bundle import pack
 from benchmarks.batch.cluster.coordinator import Ask, Coordinator
 from benchmarks.batch.cluster.neighbours import Neighbours
 from benchmarks.batch.cluster.remote_budget import RemoteBudget
-from benchmarks.batch.cluster.task import Order, work
+from benchmarks.batch.cluster.task import WorkerJob, work
 from benchmarks.batch.grouping import environment_of
 from benchmarks.batch.runner import OnEvent, Solve, Take
 from benchmarks.batch.sandbox_choice import fitted
@@ -59,7 +59,7 @@ class Cluster:
 
 @contextmanager
 def on_ray(
-    cluster: Cluster, order: Order, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
+    cluster: Cluster, job: WorkerJob, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
 ) -> Iterator[tuple[Solve, int, Take]]:
     """Yield what solves an instance on the cluster, how many instances it has room for now, and what chooses the next
     one. `out` is the batch's folder. Runs that were begun there on this machine, where their states are, are resumed by
@@ -71,7 +71,7 @@ def on_ray(
     """
     secrets = _secrets(cluster.environment)
     with tempfile.TemporaryDirectory(prefix="ramify-code-bundle-") as folder:
-        order, environment = pack(order, out, Path(folder))
+        job, environment = pack(job, out, Path(folder))
         ray = _connected(cluster.address, environment)
     try:
         coordinator = _coordinator(ray, out, {name: getattr(total, name) for name in _LIMITS})
@@ -80,10 +80,10 @@ def on_ray(
             raise ConfigError(f"the Ray node on this machine cannot see {out}; {_ON_A_NODE}")
         options = {"max_retries": LOSSES, "retry_exceptions": False, **requests.options(cluster.resources)}
         run = ray.remote(**options)(_task)
-        neighbours = Neighbours(partial(_environment, order), partial(ask, "machine"))
+        neighbours = Neighbours(partial(_environment, job), partial(ask, "machine"))
         here = make(RemoteBudget(ask, "", 0, time.monotonic() + total.left_s))
-        submit = partial(_submitted, run, order, coordinator, neighbours)
-        yield _solver(submit, ask, here), _room(ray, cluster.resources), neighbours.take
+        submit = partial(_submitted, run, job, coordinator, neighbours)
+        yield _solver(submit, ask, here), _capacity(ray, cluster.resources), neighbours.take
         total.start(spent=ask("spent"), nodes=0, elapsed_s=total.elapsed_s)
     finally:
         ray.shutdown()
@@ -146,17 +146,17 @@ def _coordinator(ray: Any, out: Path, limits: Mapping[str, float | None]) -> Any
     return ray.remote(Coordinator).options(num_cpus=0, scheduling_strategy=beside).remote(out, limits)
 
 
-def _environment(order: Order, instance: Instance) -> str:
-    return environment_of(instance, fitted(instance.task, order.settings).workspace.image)
+def _environment(job: WorkerJob, instance: Instance) -> str:
+    return environment_of(instance, fitted(instance.task, job.settings).workspace.image)
 
 
-def _submitted(run: Any, order: Order, coordinator: Any, neighbours: Neighbours, instance: Instance) -> Any:
+def _submitted(run: Any, job: WorkerJob, coordinator: Any, neighbours: Neighbours, instance: Instance) -> Any:
     """Submit the instance as a task, to its preferred machine if that has room."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     machine = neighbours.near(instance)
     near = machine and NodeAffinitySchedulingStrategy(machine, soft=True, _spill_on_unavailable=True)
-    return run.options(scheduling_strategy=near or "SPREAD").remote(order, coordinator, instance.id)
+    return run.options(scheduling_strategy=near or "SPREAD").remote(job, coordinator, instance.id)
 
 
 def _ask(coordinator: Any, method: str, *arguments: Any) -> Any:
@@ -165,15 +165,15 @@ def _ask(coordinator: Any, method: str, *arguments: Any) -> Any:
     return ray.get(getattr(coordinator, method).remote(*arguments))
 
 
-def _room(ray: Any, request: Mapping[str, float]) -> int:
-    count = requests.room([node["Resources"] for node in ray.nodes() if node["Alive"]], request)
+def _capacity(ray: Any, request: Mapping[str, float]) -> int:
+    count = requests.capacity([node["Resources"] for node in ray.nodes() if node["Alive"]], request)
     if not count:
         resources = ", ".join(f"{name}={amount:g}" for name, amount in request.items())
         log.error("no machine of the cluster has %s for an instance now; waiting for one that has", resources)
     return max(1, count)
 
 
-def _task(order: Order, coordinator: Any, name: str) -> Result:
+def _task(job: WorkerJob, coordinator: Any, name: str) -> Result:
     """What Ray runs on a machine. The work is done in another thread: a task that waits for the coordinator in its main
     thread would give up its CPUs, and Ray cancels by a KeyboardInterrupt in this one."""
     import ray
@@ -181,7 +181,7 @@ def _task(order: Order, coordinator: Any, name: str) -> Result:
     _ask(coordinator, "moved", name, ray.get_runtime_context().get_node_id())
     cancel = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="instance") as pool:
-        future = pool.submit(work, order, name, partial(_ask, coordinator), cancel)
+        future = pool.submit(work, job, name, partial(_ask, coordinator), cancel)
         while True:
             try:
                 return future.result()

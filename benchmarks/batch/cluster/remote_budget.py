@@ -44,10 +44,10 @@ class RemoteBudget:
         if isinstance(reservation, Stop):
             raise BudgetSpent(reservation)
         try:
-            yield lambda usage: self.ask("settle", usage, 0, reservation)
+            yield lambda usage: self.ask("charge", usage, 0, reservation)
         finally:
             self.ask("release", reservation)
 
-    def settle(self, usage: Usage, nodes: int = 0) -> None:
-        """As `ParentBudget.settle`."""
-        self.ask("settle", usage, nodes)
+    def charge(self, usage: Usage, nodes: int = 0) -> None:
+        """As `ParentBudget.charge`."""
+        self.ask("charge", usage, nodes)

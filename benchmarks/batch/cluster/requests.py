@@ -36,7 +36,7 @@ def options(request: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
-def room(machines: Iterable[Mapping[str, float]], request: Mapping[str, float]) -> int:
+def capacity(machines: Iterable[Mapping[str, float]], request: Mapping[str, float]) -> int:
     """How many instances fit on these machines at the same time; each machine is given by its resources."""
     needs = {name: amount for name, amount in request.items() if amount} or {"CPU": 1.0}
     return sum(min(int(machine.get(name, 0) / amount) for name, amount in needs.items()) for machine in machines)

@@ -27,7 +27,7 @@ from benchmarks.data.sources import open_source
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkerJob:
     """What all workers of a batch receive."""
 
     source: str
@@ -36,7 +36,7 @@ class Order:
     settings: Settings
 
 
-def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
+def work(job: WorkerJob, name: str, ask: Ask, cancel: threading.Event) -> Result:
     """Solve an instance in a temporary folder and send the run to the coordinator.
 
     Raises:
@@ -47,11 +47,11 @@ def work(order: Order, name: str, ask: Ask, cancel: threading.Event) -> Result:
     _log_without_secrets()
     with tempfile.TemporaryDirectory(prefix="ramify-cluster-", ignore_cleanup_errors=True) as place:
         try:
-            result = _solved(order, name, ask, lease, Path(place), cancel)
+            result = _solved(job, name, ask, lease, Path(place), cancel)
         except Exception as error:
-            _send_back(Path(place) / name, ask, lease, ended=_settled(None, error))
+            _send_back(Path(place) / name, ask, lease, ended=_is_finished(None, error))
             raise
-        _send_back(Path(place) / name, ask, lease, ended=_settled(result, result.error))
+        _send_back(Path(place) / name, ask, lease, ended=_is_finished(result, result.error))
         on_engine = any((Path(place) / name / STORE / note).exists() for note in ("volume", "commit"))
     if on_engine:
         for left in leftovers(all_users=True):
@@ -75,7 +75,7 @@ class _StatusReporter:
             self.ask("report_status", self.name, self.attempt, self.status)
 
 
-def _settled(result: Result | None, error: Exception | None) -> bool:
+def _is_finished(result: Result | None, error: Exception | None) -> bool:
     interrupted = result is not None and result.stop in (Stop.INTERRUPTED, Stop.BATCH)
     return not interrupted and state_of(result, error) in ("done", "limit")
 
@@ -93,10 +93,10 @@ def _log_without_secrets() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def _solved(order: Order, name: str, ask: Ask, lease: WorkerLease, place: Path, cancel: threading.Event) -> Result:
-    source = open_source(order.source, place / "clones", reveal=order.reveal)
-    solve = solver_of(source, order.settings, RemoteBudget(ask, name, lease.attempt, time.monotonic() + lease.left_s))
+def _solved(job: WorkerJob, name: str, ask: Ask, lease: WorkerLease, place: Path, cancel: threading.Event) -> Result:
+    source = open_source(job.source, place / "clones", reveal=job.reveal)
+    solve = solver_of(source, job.settings, RemoteBudget(ask, name, lease.attempt, time.monotonic() + lease.left_s))
     instance = next((i for i in source.instances() if i.id == name), None)
     if instance is None:
-        raise InstanceBroken(f"{order.source} has no instance {name} on this machine")
+        raise InstanceBroken(f"{job.source} has no instance {name} on this machine")
     return solve(instance, place / name, cancel, _StatusReporter(ask, name, lease.attempt).report)
