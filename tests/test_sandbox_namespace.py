@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,9 +41,9 @@ class TestContract(ExactContract):
 
 
 @contextmanager
-def forked(store: Path, checkout: Path, expose: Sequence[Path] = (), mount: str | None = None) -> Iterator[Sandbox]:
+def forked(store: Path, checkout: Path, mount: str | None = None) -> Iterator[Sandbox]:
     """A fork of a new base state."""
-    with NamespaceProvider(store, LIMITS, expose) as provider:
+    with NamespaceProvider(store, LIMITS) as provider:
         base = provider.create(Workspace(path=checkout, mount=mount))
         with provider.at(base) as box:
             yield box
@@ -126,15 +126,6 @@ def test_a_copy_outlives_what_was_made_ready_for_it(namespaces: Path, checkout: 
 def test_a_store_inside_the_checkout_is_not_copied_into_itself(checkout: Path) -> None:
     with forked(checkout / "runs" / "store", checkout) as box:
         assert sh(box, "ls runs").stdout == b""
-
-
-def test_exposed_directories_are_seen_and_never_written(namespaces: Path, checkout: Path, tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "data").write_text("d")
-    with forked(namespaces / "store", checkout, expose=[tmp_path / "shared"]) as box:
-        done = sh(box, f"cat {tmp_path}/shared/data; echo changed > {tmp_path}/shared/data")
-        assert (done.exit_code, done.stdout) == (0, b"d")
-    assert (tmp_path / "shared" / "data").read_text() == "d"
 
 
 def test_a_python_in_a_home_shows_itself_and_nothing_else_of_the_home(

@@ -76,9 +76,10 @@ def _differences(old: object, new: object, names: list[str], prefix: str = "") -
 
 
 def _difference(name: str, old: object, new: object) -> str:
-    return f"{name} {_short(old)}, now {_short(new)}"
+    return f"{name} {short(old)}, now {short(new)}"
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """The value as Python writes it, cut if it is long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -33,8 +33,6 @@ was tried)."""
 
 PLAN = "instances.json"
 """The file with the ids of the instances that the last session was begun for."""
-_SHOWN = 80
-"""How much of a differing setting a message shows."""
 _PATIENCE = 99
 """After the predictions were written, they are not written again for this many times as long as that took."""
 
@@ -255,6 +253,7 @@ def _difference(present: Identity, requested: Identity) -> str:
 
 def _differing_settings(present: Identity, requested: Identity) -> str:
     """Each setting that differs, with both values."""
+    from agent.build.same_run import short
     from agent.recipes import flattened
     from agent.settings import Settings
 
@@ -263,9 +262,4 @@ def _differing_settings(present: Identity, requested: Identity) -> str:
     defaults = flattened(Settings().model_dump(mode="json"))
     before, now = defaults | flattened(present.chosen), defaults | flattened(requested.chosen)
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return ", ".join(f"{key} {_short(before.get(key))} and not {_short(now.get(key))}" for key in differing)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return ", ".join(f"{key} {short(before.get(key))} and not {short(now.get(key))}" for key in differing)

@@ -173,7 +173,7 @@ def table(results: Mapping[str, Mapping[str, Played]]) -> str:
     for name, played in results.items():
         first = next(each for each in results.values() if each.keys() & played.keys())
         control = results.get(name.replace(ARMS[0], ARMS[1])) if ARMS[0] in name else None
-        cells = [_cell(*scores.solved_share(played)), *(_more(than, played) for than in (first, control))]
+        cells = [scores.cell(*scores.solved_share(played)), *(_more(than, played) for than in (first, control))]
         lines.append(f"| {name} | {len(played)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -182,11 +182,7 @@ def _more(than: Mapping[str, Played] | None, played: Mapping[str, Played]) -> st
     if than is None or than is played:
         return ""
     better = scores.compare_solved(*scores.common(than, played))
-    return _cell(better.difference, better.interval)
-
-
-def _cell(value: float, interval: tuple[float, float]) -> str:
-    return f"{value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]"
+    return scores.cell(better.difference, better.interval)
 
 
 def _options() -> argparse.ArgumentParser:

@@ -170,15 +170,16 @@ def table(by_policy: Mapping[str, Mapping[str, Played]], baseline: str) -> str:
     for name, by_bug in by_policy.items():
         results = list(by_bug.values())
         solved = sum(result.solved for result in results)
-        cells = f"{len(results):>6}{solved:>8}{_cell(needed(results), _interval(results, needed)):>26}"
+        cells = f"{len(results):>6}{solved:>8}{cell(needed(results), _interval(results, needed)):>26}"
         if name != baseline:
             better = compare(by_policy[baseline], by_bug)
-            cells += f"{f'{_cell(better.ratio, better.interval)}, {better.lost} lost':>34}"
+            cells += f"{f'{cell(better.ratio, better.interval)}, {better.lost} lost':>34}"
         lines.append(f"{name:<28}{cells}")
     return "\n".join(lines) + "\n"
 
 
-def _cell(value: float, interval: tuple[float, float]) -> str:
+def cell(value: float, interval: tuple[float, float]) -> str:
+    """A figure with its interval, as text."""
     return f"{value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]"
 
 

@@ -37,13 +37,11 @@ _JOIN = 'for file in $JOIN; do echo $$ >"$file" || exit 1; done; unset JOIN; exe
 def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
     store: Path,
     limits: Limits = Limits(),  # noqa: B008
-    expose: Sequence[Path] = (),
     *,
     paranoid: bool = False,
 ) -> ForkingProvider:
-    """States in `store`, a directory on a disk of this machine; `expose` are further directories that are seen inside
-    as they are outside, and can be changed there without an effect outside. `paranoid` as in `ForkingProvider`."""
-    return ForkingProvider(NamespaceLauncher(store, limits, expose), limits, paranoid=paranoid)
+    """States in `store`, a directory on a disk of this machine; `paranoid` as in `ForkingProvider`."""
+    return ForkingProvider(NamespaceLauncher(store, limits), limits, paranoid=paranoid)
 
 
 def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingProvider:
@@ -100,16 +98,15 @@ def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
         SandboxUnavailable: the namespace sandbox does not work here.
     """
     with tempfile.TemporaryDirectory(prefix="ramify-clean-") as store:
-        yield from environment_cache.leftovers(NamespaceLauncher(Path(store, "own"), Limits(), ()), "", unused_s)
+        yield from environment_cache.leftovers(NamespaceLauncher(Path(store, "own"), Limits()), "", unused_s)
 
 
 class NamespaceLauncher:
     """Starts guests as child processes of this one."""
 
-    def __init__(self, store: Path, limits: Limits, expose: Sequence[Path]) -> None:
+    def __init__(self, store: Path, limits: Limits) -> None:
         self._store = store.resolve()
         self._limits = limits
-        self._expose = tuple(expose)
         self._store.mkdir(parents=True, exist_ok=True)
         self._store.chmod(0o700)
         self._cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
@@ -134,7 +131,7 @@ class NamespaceLauncher:
         system = rootfs.system_directories()
         workdir = workspace.mount or str(path)
         there = (*rootfs.PROGRAMS, workdir)
-        folders = _outermost([*_exposed(self._expose), *pythons.folders(found, path)], there)
+        folders = _outermost(pythons.folders(found, path), there)
         links = [link for link in pythons.links(found) if not _inside(str(link), [*there, *folders])]
         mounts = [("/", str(rootfs.make(self._store, self._cache / "etc", links))), *((name, name) for name in system)]
         mounts += [(name, os.path.realpath(name)) for name in folders]
@@ -258,13 +255,6 @@ class Process:
             said = self._errors.read()[-_STDERR_BYTES:].decode(errors="replace")
             self._errors.close()
             return said
-
-
-def _exposed(paths: Iterable[Path]) -> Iterator[str]:
-    for path in paths:
-        if not path.is_dir():
-            raise SandboxError(f"{path} cannot be exposed: it is not a directory")
-        yield os.path.normpath(Path.cwd() / path)
 
 
 def _outermost(folders: Iterable[str], covered: Sequence[str]) -> tuple[str, ...]:
