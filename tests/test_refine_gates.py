@@ -14,6 +14,7 @@ from agent.engine.selection import choose
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Position
 from agent.policy.chat.briefing import situation
+from agent.run.ballots import Ballot
 from agent.run.commands import Order
 from agent.run.events import Added, Exhausted, Round, Started, Steered
 from agent.run.grade import Grade
@@ -77,6 +78,14 @@ class TestTheFirstWave:
         assert (clear.refine, level.refine) == (False, True)
         assert clear.why.startswith("easy: 2 patches solve the task, and the votes have chosen one (confidence ")
         assert level.why.startswith("hard: 2 patches solve the task, and the votes have not chosen one (confidence 0.")
+
+    @pytest.mark.parametrize("ties", [2, 1])
+    def test_is_the_last_where_all_votes_call_the_patches_equally_good(self, ties: int) -> None:
+        level = ranking(entrant(1, progress=1.0), entrant(2, progress=1.0), votes=20)
+        votes = tuple(Ballot((1, 2), None if vote < ties else 2, vote=vote, tie=vote < ties) for vote in range(2))
+        decision = needed(replace(level, bracket=((Match((1, 2), 1, "rule", votes),),)), 1, 1)
+        assert decision.refine == (ties == 1)
+        assert ties == 1 or decision.why.endswith("and no judge finds one better than the other")
 
     def test_is_followed_by_another_where_a_test_of_another_patch_fails_with_the_best(self) -> None:
         two = entrant(1, progress=1.0), entrant(2, progress=1.0)

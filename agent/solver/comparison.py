@@ -23,7 +23,7 @@ from agent.solver.contrast import contrasted, unsuspected
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
 from agent.solver.source_change import source_change
-from agent.solver.summaries import summarise
+from agent.solver.summaries import JOURNAL, summarise
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
 
@@ -41,12 +41,11 @@ class Comparison:
 
     def candidate(self, rollout: Rollout, *, by_rules: bool = False) -> Candidate | None:
         """The candidate that a rollout offers, or None if its patch does not pass verification. The rollout is
-        summarised in any case. `by_rules`: no model is asked, and the verification needs no room in the budget.
+        summarised in any case. `by_rules`: the verification needs no room in the budget.
 
         Raises:
             sandboxes.SandboxError: the candidate cannot be verified: `StoreFull` if there is no room.
-            agent.budget.BudgetSpent: a limit forbids the verification or the model's summary.
-            agent.errors.ModelError, agent.errors.ConfigError: the provider of the summarising model failed.
+            agent.budget.BudgetSpent: a limit forbids the verification.
         """
         run, pool = self.session.run, self.pool
         node = run.tree[rollout.best]
@@ -116,21 +115,32 @@ class Comparison:
         return list(chain.from_iterable(by_round))
 
     def _summary(self, rollout: Rollout, *, by_rules: bool) -> Summary:
-        """The summary of a rollout, written once; by a model if there is one and another round may read it. `by_rules`:
-        without a model, and not recorded."""
-        session, run, model = self.session, self.session.run, self.parts.summariser
+        """The summary of a rollout, from the journal where it has none. `by_rules`: it is not recorded."""
+        run = self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
-        provider = session.components.provider
-        if by_rules:
-            return summarise(run, provider, rollout)
-        if model is not None and run.round < self.parts.rounds:
-            ask = session.gateway.at(rollout.best, "summary")
-            summary = model.summarise(self.pool.scorer.task, run, provider, rollout, ask)
-        else:
-            summary = summarise(run, provider, rollout)
-        session.record(Summarised(summary))
+        summary = summarise(run, self.session.components.provider, rollout)
+        if not by_rules:
+            self.session.record(Summarised(summary))
         return summary
+
+    def retell(self, nodes: Sequence[NodeId]) -> None:
+        """Have a model, if there is one, summarise the rollouts of these states for the next round, each once.
+
+        Raises:
+            agent.budget.BudgetSpent: a limit forbids a summary.
+            agent.errors.ModelError, agent.errors.ConfigError: the model's provider failed.
+        """
+        session, run, model = self.session, self.session.run, self.parts.summariser
+        if model is None:
+            return
+        for rollout in self.rollouts():
+            known = summary_of(run, rollout.leaf)
+            if rollout.best in nodes and (known is None or known.author == JOURNAL):
+                ask = session.gateway.at(rollout.best, "summary")
+                session.record(
+                    Summarised(model.summarise(self.pool.scorer.task, run, session.components.provider, rollout, ask))
+                )
 
 
 def _promise(run: Run, rollout: Rollout) -> tuple[bool, bool, bool, float, int]:

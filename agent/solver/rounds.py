@@ -125,6 +125,7 @@ class Rounds:
     def _begin_next(self) -> None:
         """Begin a round. A share of its rollouts continue from states of earlier ones."""
         run, refine, order = self.session.run, self.parts.refine, self._best_first()
+        self._comparison.retell(order[: refine.priors])
         briefing = brief(run, order, refine, self._draw)
         local = repairs(run, order, self.pool.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
         self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))

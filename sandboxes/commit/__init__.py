@@ -255,6 +255,7 @@ class CommitProvider:
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
+        self._patch.cache_clear()  # a patch of a discarded state is not given any more
         for state in [self._load(snapshot) for snapshot in snapshots]:
             with self._lock:
                 if self._leased[state.id]:

@@ -202,6 +202,7 @@ class ForkingProvider:
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
+        self._patch.cache_clear()  # a patch of a discarded state is not given any more
         names_by_image: dict[str, list[str]] = {}
         for snapshot in snapshots:
             self._require(snapshot)

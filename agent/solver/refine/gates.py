@@ -3,8 +3,9 @@
 Easy tasks are left to the vote, and hard ones are refined as long as the best patch gets better: the rules of MAgICoRe
 and ToolACE-R, applied to facts where there are any. Where no goal is known, a patch that was submitted and breaks
 nothing counts as one that solves the task. Among patches that all solve it, the task is hard if the best fails a test
-that another brings, or if the votes have not chosen one. A round
-that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own choice.
+that another brings, or if the votes contradict each other; votes that all call the last two equally good do not. A
+round that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own
+choice.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ def _among(solved: list[Entrant], ranking: Ranking) -> Decision:
         )
     if (confidence := ranking.confidence()) is None:
         return Decision(False, f"easy: {len(solved)} patches solve the task, and no judge is asked which is the best")
+    if ranking.tied:
+        return Decision(
+            False, f"easy: {len(solved)} patches solve the task, and no judge finds one better than the other"
+        )
     votes = f"{len(solved)} patches solve the task, and the votes"
     if confidence >= CLEAR:
         return Decision(False, f"easy: {votes} have chosen one (confidence {confidence:.2f})")

@@ -58,6 +58,12 @@ class Ranking:
         """The best candidate; None if there is no candidate."""
         return self.order[0].candidate if self.order else None
 
+    @property
+    def tied(self) -> bool:
+        """Whether all votes on the last group call its candidates equally good."""
+        ballots = self.bracket[-1][0].ballots if self.bracket else ()
+        return bool(ballots) and all(ballot.tie for ballot in ballots)
+
     def confidence(self) -> float | None:
         """The probability, in [0, 1], that the winner is the strongest of the tournament's candidates, if ballots are
         independent draws from a Bradley-Terry model (`agent.solver.tournament.strength.chances`, seeded by 0). Votes of
