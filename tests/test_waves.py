@@ -144,6 +144,15 @@ def test_no_model_is_asked_for_summaries_where_no_other_round_follows(go):
 
 
 @pytest.mark.slow
+def test_a_model_writes_all_summaries_before_the_votes_where_that_is_wanted(go):
+    said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
+    model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")
+    waves = {"summariser": ModelSummariser(model), "tournament": TournamentSettings(model_summaries=True)}
+    _, run = go(Attempts(FIX, SECOND), waves=waves)
+    assert set(run.summaries) == {(1, "tiny"), (2, "tiny")}
+
+
+@pytest.mark.slow
 def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go):
     said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
     model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")

@@ -78,6 +78,8 @@ class Rounds:
         """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:
         another round follows."""
         comparison, candidates = self._comparison, []
+        if self.parts.tournament.model_summaries:
+            comparison.retell([rollout.best for rollout in comparison.rollouts()])
         for rollout in comparison.rollouts():
             if (stop := self._interrupted()) is not None:
                 return stop
