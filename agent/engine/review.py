@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.actions import Action, Observation, RunTests, Submit
+from agent.actions import Action, Observation, RunTests, Submit, as_call
 from agent.actions.comparison import told
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
@@ -28,7 +28,7 @@ from agent.task import Task
 from agent.untrusted import terminal_text
 from sandboxes import Provider, Snapshot
 
-NOT_SUBMITTED = "Not submitted: a call before it in this answer did not succeed. Submit again when the work is done."
+_NOT_SUBMITTED = "Not submitted: "
 
 DIFF_BYTES = 8_000
 MESSAGE_BYTES = 1_500
@@ -38,6 +38,15 @@ NAMED = 20
 _COUNTED = {Outcome.ERROR: "failed", Outcome.TIMEOUT: "failed"}
 QUICK_S = 60.0
 """A suite that takes no longer is run beside the tests that were asked for."""
+
+
+def not_submitted(done: Sequence[tuple[Action, Observation]]) -> Observation:
+    """The answer to a `submit` after a call in the same answer that failed, of which the last is named."""
+    failed = [as_call(action)[0] for action, seen in done if not seen.ok]
+    call = (
+        f"`{failed[-1]}`, which was called before it in this answer," if failed else "a call before it in this answer"
+    )
+    return Observation(f"{_NOT_SUBMITTED}{call} did not succeed. Submit again when the work is done.", ok=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,8 @@ class Review:
 
     def _reviewed(self) -> bool:
         """Whether a `submit` of the conversation was answered with a review."""
-        return any(isinstance(action, Submit) and seen.text != NOT_SUBMITTED for action, seen in self._answers())
+        submits = (seen.text for action, seen in self._answers() if isinstance(action, Submit))
+        return not all(text.startswith(_NOT_SUBMITTED) for text in submits)
 
     def _run(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
         report, runs = self.scorer.run_tests(state, tests)

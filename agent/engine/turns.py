@@ -11,7 +11,7 @@ from typing import Protocol
 from agent import actions
 from agent.actions import Action, Debug, Edit, Kind, Observation, Shell, Submit, Write
 from agent.budget import BudgetSpent
-from agent.engine.review import NOT_SUBMITTED, Review
+from agent.engine.review import Review, not_submitted
 from agent.errors import RamifyError
 from agent.policy import Policy, Position, Proposal
 from agent.run.temporary_snapshots import TemporarySnapshots
@@ -132,7 +132,7 @@ class Turns:
             submit = partial(review.submitted, state, answered=tuple(observations)) if talks else None
             done = tuple(zip(todo, observations, strict=False))
             if talks and isinstance(action, Submit) and (failed or not review.may_submit(state, action, done)):
-                observations.append(Observation(NOT_SUBMITTED, ok=False))
+                observations.append(not_submitted(done))
                 continue
             observations.append(actions.apply(action, box, tests, self.allowed, self.keep, values, submit))
             if isinstance(action, Submit) and observations[-1].ok:
