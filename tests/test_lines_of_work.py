@@ -186,7 +186,10 @@ class TestRunningTheTests:
         done = attempt(
             [says("a", edit("    if len(numbers) < 9:\n"), TEST, SUBMIT), says("b", SUBMIT), says("c", SUBMIT)]
         )
-        assert "Not submitted: `run_tests`, which was called before it in this answer, did not succeed." in done.told(1)[-1]
+        assert (
+            "Not submitted: `run_tests`, which was called before it in this answer, did not succeed."
+            in done.told(1)[-1]
+        )
         assert done.result.grade is Grade.BROKEN
 
     def test_in_which_only_tests_fail_that_the_submit_declares_lets_it_count(self, attempt: Solve) -> None:
