@@ -90,8 +90,8 @@ def _steer(
     from agent.run.command_queue import steer
     from agent.run.commands import Order
 
-    obeyed = [steer(run, Order(act, node, hint)) for _ in range(times)]
-    if obeyed[-1] == "recorded":
+    outcomes = [steer(run, Order(act, node, hint)) for _ in range(times)]
+    if outcomes[-1] == "recorded":
         sys.stdout.write(f"recorded: the run is stopped; continue it with: ramify resume {run}\n")
     else:
         sys.stdout.write("queued: the running search obeys it before it selects again\n")

@@ -43,9 +43,8 @@ QUICK_S = 60.0
 def not_submitted(done: Sequence[tuple[Action, Observation]]) -> Observation:
     """The answer to a `submit` after a call in the same answer that failed, of which the last is named."""
     failed = [as_call(action)[0] for action, seen in done if not seen.ok]
-    call = (
-        f"`{failed[-1]}`, which was called before it in this answer," if failed else "a call before it in this answer"
-    )
+    named = f"`{failed[-1]}`, which was called before it in this answer,"
+    call = named if failed else "a call before it in this answer"
     return Observation(f"{_NOT_SUBMITTED}{call} did not succeed. Submit again when the work is done.", ok=False)
 
 
@@ -140,7 +139,7 @@ class Review:
     def _reviewed(self) -> bool:
         """Whether a `submit` of the conversation was answered with a review."""
         submits = (seen.text for action, seen in self._answers() if isinstance(action, Submit))
-        return not all(text.startswith(_NOT_SUBMITTED) for text in submits)
+        return any(not text.startswith(_NOT_SUBMITTED) for text in submits)
 
     def _run(self, state: Snapshot, tests: tuple[str, ...]) -> SuiteReport:
         report, runs = self.scorer.run_tests(state, tests)

@@ -124,8 +124,8 @@ class Comparison:
             self.session.record(Summarised(summary))
         return summary
 
-    def retell(self, nodes: Sequence[NodeId]) -> None:
-        """Have a model, if there is one, summarise the rollouts of these states for the next round, each once.
+    def summarise_by_model(self, nodes: Sequence[NodeId]) -> None:
+        """Have a model, if there is one, summarise the rollouts whose best states these are, each once.
 
         Raises:
             agent.budget.BudgetSpent: a limit forbids a summary.

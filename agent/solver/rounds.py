@@ -79,7 +79,7 @@ class Rounds:
         another round follows."""
         comparison, candidates = self._comparison, []
         if self.parts.tournament.model_summaries:
-            comparison.retell([rollout.best for rollout in comparison.rollouts()])
+            comparison.summarise_by_model([rollout.best for rollout in comparison.rollouts()])
         for rollout in comparison.rollouts():
             if (stop := self._interrupted()) is not None:
                 return stop
@@ -127,7 +127,7 @@ class Rounds:
     def _begin_next(self) -> None:
         """Begin a round. A share of its rollouts continue from states of earlier ones."""
         run, refine, order = self.session.run, self.parts.refine, self._best_first()
-        self._comparison.retell(order[: refine.priors])
+        self._comparison.summarise_by_model(order[: refine.priors])
         briefing = brief(run, order, refine, self._draw)
         local = repairs(run, order, self.pool.scorer.task.goal_tests, int(refine.local * self.parts.rollouts))
         self.session.record(Round(run.round + 1, len(run.tree), briefing, tuple(local)))
