@@ -42,6 +42,7 @@ def candidate(
         Summary(leaf, "journal", outcome, hypothesis=f"Idea {node}."),
         grade if grade is not None else Grade.SOLVED if solved else Grade.UNFINISHED,
         patch if source is None else source,
+        patch if source is None else source,
     )
 
 

@@ -83,7 +83,7 @@ def lab(provider, tmp_path_factory):
             rollout, summary = Rollout((0, number), number, 1), Summary(number, "journal", "solved")
             patch = provider.diff(base, state)
             source = source_change(patch, scorer.own.is_test)
-            found.append(Candidate(rollout, patch, evaluation, summary, Grade.SOLVED, source))
+            found.append(Candidate(rollout, patch, evaluation, summary, Grade.SOLVED, source, source))
 
         def check(**limits):
             parts = Components(provider, edits(), BestFirst(), PassingTests(), Budget(**limits))

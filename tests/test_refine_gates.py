@@ -42,7 +42,7 @@ def entrant(name: int, *, wave: int = 1, progress: float = 0.0, rollouts: int = 
     evaluation = Evaluation(progress, progress == 1.0, {"progress": progress, "harm": 0.0})
     rollout = Rollout((0, name), name, wave)
     grade, patch = Grade.SOLVED if evaluation.solved else Grade.UNFINISHED, b"%d" % name
-    candidate = Candidate(rollout, patch, evaluation, Summary(name, "journal", "improved"), grade, patch)
+    candidate = Candidate(rollout, patch, evaluation, Summary(name, "journal", "improved"), grade, patch, patch)
     return Entrant(candidate, facts(candidate), (candidate,) * (rollouts - 1))
 
 

@@ -161,7 +161,7 @@ def test_what_had_failed_in_the_base_is_not_broken_by_a_run_of_all(provider, tmp
 
 def test_a_change_that_no_test_reaches_breaks_none_and_says_so(long, scorer):
     report, evaluation, _ = scorer.score(long.state({"tests/test_new.py": "def test_new():\n    pass\n"}), long.path)
-    assert report.scope == "0 of about 6 tests: the change reaches none of them"
+    assert report.scope == "0 of about 6 tests: no file that tests can see has changed"
     assert evaluation.value == scorer.root.value
 
 

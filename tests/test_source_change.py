@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agent.solver.source_change import source_change
+import pytest
+
+from agent.solver.source_change import program, source_change
 
 
 def is_test(path: str) -> bool:
@@ -42,3 +44,33 @@ def test_a_new_file_in_a_folder_and_a_file_that_only_changes_its_mode_are_part_o
 def test_the_text_of_a_file_does_not_begin_another():
     patch = section("m.py", '+"diff --git a/tests/x b/tests/x"')
     assert source_change(patch, is_test) == patch
+
+
+class TestTheProgramOfAChange:
+    """`program`: what a source change makes of the files that it changes."""
+
+    @pytest.mark.parametrize("after", ["x = 2\n", "x = 2  # two\n", "# two\n\nx = (2)\n"])
+    def test_is_the_same_whatever_the_comments_and_the_layout(self, after):
+        assert self.made({"m.py": after}) == self.made({"m.py": "x = 2"})
+
+    @pytest.mark.parametrize("after", ["x = 3\n", "x = '2'\n", '"""Two."""\nx = 2\n'])
+    def test_is_another_where_the_code_or_a_docstring_is(self, after):
+        assert self.made({"m.py": after}) != self.made({"m.py": "x = 2"})
+
+    def test_is_another_in_another_file(self):
+        assert self.made({"m.py": "x = 2"}) != self.made({"n.py": "x = 2"})
+
+    @pytest.mark.parametrize("name", ["m.c", "broken.py", "gone.py"])
+    def test_is_the_change_itself_of_a_file_that_is_no_python_or_is_gone(self, name):
+        files = {} if name == "gone.py" else {name: "x = = 2"}
+        one, other = (self.made(files, section(name, text)) for text in ("+x = = 2", "+x  =  = 2"))
+        assert one != other
+
+    @staticmethod
+    def made(files, source=None):
+        def read(path):
+            if path not in files:
+                raise FileNotFoundError(path)
+            return files[path].encode()
+
+        return program(b"".join(map(section, files)) if source is None else source, read)

@@ -116,6 +116,31 @@ def story(directory):
     ]
 
 
+SAME_FIX = (FIX, f"    # an empty list has no mean\n{FIX}", f"{FIX.rstrip()}  # nothing to add up\n", OTHERS[0])
+"""Three ways to write one program, and another program."""
+
+
+def test_a_round_ends_when_its_majority_makes_the_same_change_but_for_comments(go):
+    attempts = Attempts(*SAME_FIX)
+    result, _ = go(attempts, rollouts=4, rounds=1)
+    assert (len(attempts.positions), result.status, result.rollouts, result.stop) == (3, "solved", 3, Stop.SOLVED)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options"),
+    [
+        (SAME_FIX, {"waves": {"tournament": TournamentSettings(stop_agreed=False)}}),
+        ((FIX, OTHERS[0], SAME_FIX[1], SAME_FIX[2]), {}),
+        ((WORSE, f"    # four\n{WORSE}", f"{WORSE.rstrip()}  # four\n", FIX), {}),
+    ],
+    ids=["where that is not asked for", "where two of three agree", "where the change does not solve the task"],
+)
+def test_a_round_runs_to_its_end(go, texts, options):
+    attempts = Attempts(*texts)
+    go(attempts, rollouts=4, rounds=1, **options)
+    assert len(attempts.positions) == 4
+
+
 @pytest.mark.slow
 def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_but_its_summaries(go):
     attempts = Attempts(OTHERS[0], OTHERS[1], OTHERS[2], FIX)

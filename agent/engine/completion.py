@@ -26,6 +26,11 @@ class FinishedRollouts(View):
         """Finished rollouts."""
         return len(self._ends) + sum(self._merged.values())
 
+    @property
+    def ends(self) -> frozenset[NodeId]:
+        """The last states of the finished rollouts, but for those that reached a state of an earlier round."""
+        return frozenset(self._ends)
+
     def changed(self, node_id: NodeId) -> None:
         """Update what is counted for the node."""
         elsewhere = sum(attempt.known and attempt.child is None for attempt in self._tree.attempts(node_id))

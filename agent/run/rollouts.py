@@ -79,6 +79,8 @@ class Candidate:
     """How good the verified patch is."""
     source: bytes
     """The part of the patch that changes neither tests nor scratch files (`agent.solver.source_change`)."""
+    program: bytes
+    """A digest of the program that the patch makes: candidates with the same one are the same change."""
 
     @property
     def node(self) -> NodeId:

@@ -22,6 +22,7 @@ from agent.run.verdict import VERDICT
 from agent.search.continuing import OpenLines
 from agent.solver.outcome import end
 from agent.solver.result import Result
+from agent.solver.source_change import program, source_change
 from sandboxes import SandboxError, StoreFull
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class CandidatePool:
         self._run = session.run
         self._by_patch: dict[str, Node] = {}
         """The first state seen with each patch, by the patch's blob; kept while candidates are compared."""
+        self._programs: dict[NodeId, bytes] = {}
         self.preferred: Sequence[NodeId] | None = None
         """The candidates as a comparison ranked them, best first; None: nothing was compared."""
 
@@ -111,6 +113,17 @@ class CandidatePool:
         if (verdict := self._run.verdict(node.id)) is not None:
             return self._run.journal.get_blob(verdict["patch"])
         return self._session.components.provider.diff(self._run.tree.root.snapshot, node.snapshot)
+
+    def source_change(self, node: Node) -> bytes:
+        """The part of the state's patch that changes neither tests nor scratch files."""
+        return source_change(self.patch(node), self.scorer.own.is_test)
+
+    def program(self, node: Node) -> bytes:
+        """A digest of the program that the state's source change makes (`agent.solver.source_change.program`)."""
+        if node.id not in self._programs:
+            with self._session.components.provider.at(node.snapshot) as box:
+                self._programs[node.id] = program(self.source_change(node), box.read)
+        return self._programs[node.id]
 
     def candidates(self) -> list[Node]:
         """States worth a patch (`agent.run.rollouts.is_candidate`), the most promising first: solved, then submitted

@@ -22,7 +22,6 @@ from agent.solver.candidates import CANDIDATES, CandidatePool
 from agent.solver.contrast import contrasted, unsuspected
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
-from agent.solver.source_change import source_change
 from agent.solver.summaries import JOURNAL, summarise
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
@@ -54,9 +53,8 @@ class Comparison:
         summary = self._summary(rollout, by_rules=by_rules)
         if not acceptable:
             return None
-        patch = pool.patch(node)
-        source = source_change(patch, pool.scorer.own.is_test)
-        return Candidate(rollout, patch, node.evaluation, summary, pool.grade(node), source)
+        patch, source, program = pool.patch(node), pool.source_change(node), pool.program(node)
+        return Candidate(rollout, patch, node.evaluation, summary, pool.grade(node), source, program)
 
     def _acceptable(self, node: Node) -> bool:
         """As `agent.solver.candidates.CandidatePool.acceptable`, with the test run reserved in the budget."""

@@ -79,8 +79,8 @@ def unsuspected(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates without those that are suspected, or change the same as one that is, where another is as good by
     the facts."""
     named = suspects(run)
-    sources = {each.source for each in candidates if each.node in named}
-    honest = [each for each in candidates if each.source not in sources]
+    programs = {each.program for each in candidates if each.node in named}
+    honest = [each for each in candidates if each.program not in programs]
     best = max(map(facts, honest), default=None)
     return [each for each in candidates if each in honest or best is None or facts(each) > best]
 

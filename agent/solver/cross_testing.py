@@ -58,7 +58,7 @@ class CrossCheck:
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
-                yield Row(author, cells, frozenset().union(*(alike[sharer.source] for sharer in sharers)))
+                yield Row(author, cells, frozenset().union(*(alike[sharer.program] for sharer in sharers)))
 
     def _tests(self, candidate: Candidate) -> dict[str, bytes]:
         """The test files that the candidate's patch adds or changes and that are run with other patches."""
@@ -105,8 +105,8 @@ class CrossCheck:
 
 
 def _alike(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
-    """The candidates with each change of the sources."""
+    """The candidates that make each program."""
     alike: defaultdict[bytes, set[NodeId]] = defaultdict(set)
     for candidate in candidates:
-        alike[candidate.source].add(candidate.node)
-    return {source: frozenset(nodes) for source, nodes in alike.items()}
+        alike[candidate.program].add(candidate.node)
+    return {program: frozenset(nodes) for program, nodes in alike.items()}

@@ -5,6 +5,7 @@ Law: all results of a round are in the journal; a session that is killed anywher
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,8 +16,8 @@ from agent.engine.components import RoundComponents
 from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
-from agent.run.rollouts import RoundPlan, Summary
-from agent.run.tree.node import ROOT, NodeId
+from agent.run.rollouts import RoundPlan, Summary, is_candidate
+from agent.run.tree.node import ROOT, Node, NodeId
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
 from agent.solver.refine import brief
@@ -28,6 +29,8 @@ from sandboxes import SandboxError
 
 CHOOSING_SHARE = 0.2
 """The share of each limit that is kept for choosing among several finished rollouts."""
+AGREEING = 3
+"""The fewest rollouts whose agreement ends a round early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,31 @@ class Rounds:
     def _enough(self) -> Stop | None:
         """The reason to stop if the round's rollouts are finished, or only the share of the limits is left that is kept
         for choosing among several, and ordered expansions are done."""
-        done = self._finished() >= self.parts.rollouts or self._late()
+        done = self._finished.count >= self.parts.rollouts or self._agreed() or self._late()
         return Stop.FINISHED if done and not any(self.session.run.steering.waiting(self.session.run.tree)) else None
 
-    def _finished(self) -> int:
-        """How many of the round's rollouts are finished. A single edit is finished only if it solves the task."""
+    @property
+    def _finished(self) -> FinishedRollouts:
+        """The finished rollouts of the round. A single edit is finished only if it solves the task."""
         tree, solved_only = self.session.run.round_tree or self.session.run.tree, self.parts.single_edits
-        return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only)).count
+        return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
+
+    def _agreed(self) -> bool:
+        """Whether more than half of the round's rollouts, and at least three, make the same change, which breaks
+        nothing and solves the task or, where no goal is known, was submitted: the others cannot outvote it. Sampling
+        until the majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
+        enough, ends = max(AGREEING, self.parts.rollouts // 2 + 1), self._finished.ends
+        if not self.parts.tournament.stop_agreed or self.parts.single_edits or len(ends) < enough:
+            return False
+        nodes = [self.session.run.tree[end] for end in ends]
+        programs = Counter(self.pool.program(node) for node in nodes if self._is_success(node))
+        return max(programs.values(), default=0) >= enough
+
+    def _is_success(self, node: Node) -> bool:
+        """Whether a state solves the task or, where no goal is known, was submitted and breaks nothing."""
+        if self.pool.scorer.task.goal_tests:
+            return node.evaluation.solved
+        return node.submitted and not node.evaluation.harm and is_candidate(node, self.session.run.tree.root)
 
     def _late(self) -> bool:
         """Whether what is left of the limits is for choosing. Single edits may never finish as many rollouts as asked
@@ -72,7 +93,7 @@ class Rounds:
         run, parts, budget = self.session.run, self.parts, self.session.components.budget
         if parts.single_edits:
             return run.round < parts.rounds * budget.used_share()
-        return self._finished() > 1 and budget.used_share(but=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
+        return self._finished.count > 1 and budget.used_share(but=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
 
     def _judge(self) -> Stop | None:
         """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:

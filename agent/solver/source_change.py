@@ -1,12 +1,15 @@
-"""Source changes: what of a patch changes the program, apart from tests and scratch files. Two attempts with the same
-source change are one candidate."""
+"""Source changes: what of a patch changes the program, apart from tests and scratch files. Attempts whose source
+changes lead to the same program are one candidate."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import PurePosixPath
 
 from agent.measure.diffs import parse, sections
+from agent.parsing import python
 
 
 def source_change(patch: bytes, is_test: Callable[[str], bool]) -> bytes:
@@ -15,6 +18,22 @@ def source_change(patch: bytes, is_test: Callable[[str], bool]) -> bytes:
     nothing but tests are two candidates."""
     sources = [section for section in sections(patch) if not is_test(_path(section))]
     return b"".join(section for section in sources if not _is_scratch(section, sources)) or patch
+
+
+def program(source: bytes, read: Callable[[str], bytes]) -> bytes:
+    """A digest of what a source change makes of the files that it changes, where `read` returns a file after it. It is
+    the same for Python files that differ in comments and layout only; of other files, the change itself counts."""
+    files = (_program(section, read).encode("utf-8", "surrogateescape") for section in sections(source))
+    return sha256(b"\0".join(files)).digest()
+
+
+def _program(section: bytes, read: Callable[[str], bytes]) -> str:
+    path = _path(section)
+    try:
+        tree = python(read(path).decode("utf-8")) if path.endswith(".py") else None
+        return f"{path}\n{ast.dump(tree)}" if tree else section.decode("utf-8", "surrogateescape")
+    except (OSError, UnicodeDecodeError, RecursionError):  # removed, of another encoding, or nested too deeply
+        return section.decode("utf-8", "surrogateescape")
 
 
 def _path(section: bytes) -> str:

@@ -152,7 +152,7 @@ def _candidate(setting: Setting, parts: Parts, round_number: int, node: int) -> 
     evaluation = Evaluation(progress, progress == 1.0, {"progress": progress})
     summary, patch = Summary(node, "", "improved"), bytes(sorted(parts))
     grade = Grade.SOLVED if evaluation.solved else Grade.UNFINISHED
-    return Candidate(Rollout((0, node), node, round_number), patch, evaluation, summary, grade, patch)
+    return Candidate(Rollout((0, node), node, round_number), patch, evaluation, summary, grade, patch, patch)
 
 
 def _parts(candidate: Candidate) -> Parts:

@@ -125,7 +125,7 @@ class SimulatedJudge:
 def _candidate(node: NodeId, variant: Variant, tests: Sequence[OwnTest]) -> Candidate:
     evaluation = Evaluation(0.4, parts={"progress": 0.0}, reproduced_by=tuple(map(str, tests)))
     rollout, summary = Rollout((0, node), node, 1), Summary(node, "", "submitted")
-    return Candidate(rollout, variant.patch, evaluation, summary, Grade.SUBMITTED, variant.patch)
+    return Candidate(rollout, variant.patch, evaluation, summary, Grade.SUBMITTED, variant.patch, variant.patch)
 
 
 def cases(variants: Sequence[Variant], count: int, given: Namespace, rng: Random) -> Iterator[Case]:

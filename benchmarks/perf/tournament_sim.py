@@ -156,7 +156,7 @@ def _winner(nodes: Mapping[int, int], prefers: _Prefers, votes: int) -> int:
 def _candidate(node: int) -> Candidate:
     """A candidate that is equal to all others by the facts."""
     evaluation, summary, patch = Evaluation(1.0, True), Summary(node, "", "solved"), b"%9d" % node
-    return Candidate(Rollout((0, node), node, 1), patch, evaluation, summary, Grade.SOLVED, patch)
+    return Candidate(Rollout((0, node), node, 1), patch, evaluation, summary, Grade.SOLVED, patch, patch)
 
 
 @cache

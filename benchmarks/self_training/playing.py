@@ -52,7 +52,7 @@ class Conditions:
         kind = ["--model", "edit", "--search", "best_first", "-c", f"policy.width={self.width}"]
         if self.rollouts:
             kind = ["--search", "best_of_n", "-c", f"search.n={self.rollouts}", "-c", "model.body.logprobs=true"]
-            kind += ["--rollouts", str(self.rollouts)]
+            kind += ["--rollouts", str(self.rollouts), "-c", "tournament.stop_agreed=false"]
         return [*kind, "--workers", str(self.workers), "--max-nodes", str(self.max_tried + 1)]
 
 

@@ -139,7 +139,7 @@ class Scopes:
     def _chosen(self, snapshot: Snapshot) -> Scope:
         changes = tuple(each for each in self._provider.changes(self._base, snapshot) if self._counts(each))
         if not changes:
-            return Scope((), "the change reaches none of them")
+            return Scope((), "no file that tests can see has changed")
         changed = self._changed(snapshot, changes)
         near = self._by_coverage(snapshot, tuple(changed)) or self._by_imports(changed)
         tests = tuple(self._filled(near, changed))

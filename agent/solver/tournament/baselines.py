@@ -23,12 +23,12 @@ def baselines(candidates: Sequence[Candidate], *, seed: int = 0) -> dict[str, No
     if not candidates:
         return {}
     finished = sorted(candidates, key=lambda candidate: candidate.rollout.leaf)
-    offers = Counter(candidate.source for candidate in finished)
+    offers = Counter(candidate.program for candidate in finished)
     picks = {
         "random": Random(f"{seed}/baseline").choice(finished).node,
         "first": finished[0].node,
         "tests": max(finished, key=lambda candidate: candidate.evaluation.by_tests).node,
-        "majority": max(finished, key=lambda candidate: offers[candidate.source]).node,
+        "majority": max(finished, key=lambda candidate: offers[candidate.program]).node,
     }
     if judged := [candidate for candidate in finished if _opinion(candidate) is not None]:
         picks["judge"] = max(judged, key=lambda candidate: _opinion(candidate) or 0.0).node

@@ -83,7 +83,7 @@ def distinct(candidates: Sequence[Candidate]) -> list[Entrant]:
     with a shorter patch, and the oldest."""
     offering: defaultdict[bytes, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
-        offering[candidate.source].append(candidate)
+        offering[candidate.program].append(candidate)
     return [_entrant(same_change) for same_change in offering.values()]
 
 
