@@ -108,6 +108,22 @@ def test_what_git_writes_for_itself_is_no_change(long, scorer):
     assert report.scope == "2 of about 6 tests: those that reach `mixing.py`"
 
 
+@pytest.mark.parametrize("path", ["CHANGES.rst", "docs/usage.md", "doc/source/index.rst"])
+def test_a_page_of_documentation_is_no_source(long, scorer, path):
+    report, _, _ = scorer.score(
+        long.state({"mixing.py": "def add(a, b):\n    return b + a\n", path: "New.\n"}), long.path
+    )
+    assert report.scope == "2 of about 6 tests: those that reach `mixing.py`"
+
+
+def test_a_page_is_measured_where_pages_are_tests(provider, tmp_path):
+    page = "    >>> 1 + 1\n    2\n"
+    files = {**FILES, "docs/usage.txt": page, "pytest.ini": "[pytest]\naddopts = --doctest-glob=*.txt\n"}
+    long = Long(provider, tmp_path, files=files)
+    report, _, _ = long.scoring().score(long.state({"docs/usage.txt": page.replace("2", "3")}), long.path)
+    assert "docs/usage.txt" in report.scope
+
+
 def test_the_base_is_asked_once_for_each_file_of_tests(long, scorer):
     for text in ("def add(a, b):\n    return b + a\n", "def add(a, b):\n    return sum([a, b])\n"):
         report, _, _ = scorer.score(long.state({"mixing.py": text}), long.path)
@@ -161,7 +177,7 @@ def test_what_had_failed_in_the_base_is_not_broken_by_a_run_of_all(provider, tmp
 
 def test_a_change_that_no_test_reaches_breaks_none_and_says_so(long, scorer):
     report, evaluation, _ = scorer.score(long.state({"tests/test_new.py": "def test_new():\n    pass\n"}), long.path)
-    assert report.scope == "0 of about 6 tests: no file that tests can see has changed"
+    assert report.scope == "0 of about 6 tests: no source file has changed"
     assert evaluation.value == scorer.root.value
 
 

@@ -69,6 +69,17 @@ def test_a_mutation_reads_well(history):
     assert history.run.journal.get_blob(summary.patch_blob) == PATCH
 
 
+def test_a_broken_test_that_the_submit_declares_is_a_risk_and_no_regression(history):
+    work = turn(Edit("/w/calc.py", "x = 1", "x = 2"), Submit("Done.", ("t.py::c: it wants the old result",)))
+    history.add(0, work, patch=PATCH, a=P, c=F)
+    summary = the_last(history)
+    assert faults_of(summary) == []
+    assert (
+        "the attempt says of tests that fail that they contradict the issue: t.py::c (it wants the old result)"
+        in summary.risks
+    )
+
+
 def test_each_node_is_compared_with_what_was_known_above_it(history):
     history.add(0, label="one", a=P)
     history.add(1, label="two", report=SuiteReport({"t.py::a": F}, complete=False))

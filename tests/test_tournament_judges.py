@@ -108,12 +108,14 @@ def test_a_judge_is_shown_how_the_tests_of_each_attempt_end_with_the_others(kind
     rows = [
         Row(4, {node: {"test_issue.py": end} for node, end in ends.items()}, frozenset({4, 9})),
         Row(9, {node: {"test_vain.py": "passed"} for node in ends}, frozenset({4, 9})),
+        Row(9, {node: {"test_twin.py": end} for node, end in ends.items()}, frozenset({4, 9})),
         Row(5, {node: {"test_other.py": "failed"} for node in ends} | {5: {"test_other.py": "passed"}}, frozenset({5})),
     ]
     model = ScriptedModel(prefers_the_good)
     JUDGES[kind](model).vote(TASK, GROUP, 0, Matrix(tuple(rows)))
     shown = model.heard[-1][1]["content"]
     assert "- test_issue.py (by A): A passed; B failed; C could not be tested\n" in shown
+    assert "- test_twin.py (by another attempt with the change of A): A passed; " in shown
     assert "- test_other.py (by another attempt): A failed; B failed; C failed\n" in shown
     assert "test_vain.py" not in shown
 

@@ -42,6 +42,9 @@ FEW = 5
 SOURCE_BYTES = 2_000_000
 """Larger sources are compared by name alone."""
 NAMED = 3
+TEXT = frozenset({"rst", "md", "txt"})
+DOCUMENTATION = frozenset({"doc", "docs", "newsfragments"})
+CHANGE_LOGS = frozenset({"changes", "changelog", "history", "news", "whats-new", "whats_new"})
 
 
 def selects(adapter: str) -> bool:
@@ -139,7 +142,7 @@ class Scopes:
     def _chosen(self, snapshot: Snapshot) -> Scope:
         changes = tuple(each for each in self._provider.changes(self._base, snapshot) if self._counts(each))
         if not changes:
-            return Scope((), "no file that tests can see has changed")
+            return Scope((), "no source file has changed")
         changed = self._changed(snapshot, changes)
         near = self._by_coverage(snapshot, tuple(changed)) or self._by_imports(changed)
         tests = tuple(self._filled(near, changed))
@@ -147,8 +150,11 @@ class Scopes:
         return Scope(tests, f"{which if tests else 'none reaches'} {_listed(changed)}")
 
     def _counts(self, change: Change) -> bool:
-        """Whether tests can see the change: protected files are restored, and git's own are not part of a patch."""
-        return not self._protection.covers(change) and ".git" not in change.path.split("/")
+        """Whether tests can see the change: protected files are restored, git's own are not part of a patch, and pages
+        of documentation are left to the run of all tests, unless some of them are tests."""
+        if self._protection.covers(change) or ".git" in change.path.split("/"):
+            return False
+        return not _is_page(change.path) or any(_is_page(path) for path in self.test_files())
 
     def _changed(self, snapshot: Snapshot, changes: Sequence[Change]) -> dict[str, Changed]:
         """What each change is about, by path."""
@@ -221,6 +227,13 @@ def _texts(box: Sandbox, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield path, box.read(path, max_bytes=SOURCE_BYTES).decode(errors="replace")
         except OSError:
             continue
+
+
+def _is_page(path: str) -> bool:
+    """Whether a file is documentation by its name: text in a folder of documentation, or a change log."""
+    *folders, name = path.lower().split("/")
+    stem, _, suffix = name.rpartition(".")
+    return suffix in TEXT and (not DOCUMENTATION.isdisjoint(folders) or stem in CHANGE_LOGS)
 
 
 def _listed(paths: Collection[str]) -> str:

@@ -78,9 +78,10 @@ def _of_tests(parent: Node, transition: Transition, record: Record) -> Iterator[
         yield "syntax error", named(node)
     if not report.valid:
         yield "tests did not run", f"{named(node)}: {report.problem or 'no reason given'}"
-    if transition.surely_broken:
-        yield "regression", f"{named(node)} broke {listed(transition.surely_broken)}"
-    if unsure := tuple(test for test in transition.broken if test in transition.since):
+    broken = [test for test in transition.broken if test not in record.declared]
+    if sure := [test for test in broken if test not in transition.since]:
+        yield "regression", f"{named(node)} broke {listed(sure)}"
+    if unsure := [test for test in broken if test in transition.since]:
         since = transition.since[unsure[0]]
         yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since state {since}"
     if report.valid and transition.none and record.goals and not node.evaluation.reproduces:

@@ -112,6 +112,9 @@ def _at_import(file: FilePatch, imported: Mapping[str, tuple[int, ...]]) -> bool
 
 def _of_tests(record: Record) -> Iterator[str]:
     baseline, best = record.path[0].report, record.best.report
+    if record.declared:
+        tests = [f"{test} ({reason})" if reason else test for test, reason in record.declared.items()]
+        yield f"the attempt says of tests that fail that they contradict the issue: {listed(tests)}"
     if not record.goals and not record.best.evaluation.reproduces:
         yield "no test is known that fails because of the issue"
     if baseline.flaky:

@@ -13,6 +13,7 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.measure.protection import Protection, protect
 from agent.run.action_log import ActionRecord, action_records, task_of
 from agent.run.eviction import kept_patch
+from agent.run.grade import declared
 from agent.run.rollouts import Rollout
 from agent.run.run import Run
 from agent.run.tree.node import Node
@@ -41,6 +42,12 @@ class Record:
     """The verification of the best state (`agent.evaluate.verification.Verdict.to_note`); empty if there was none."""
     protection: Protection
     """Which paths decide what the tests say."""
+
+    @property
+    def declared(self) -> Mapping[str, str]:
+        """The tests that fail with the best state's patch and that its `submit` says contradict the issue, each with
+        the reason."""
+        return declared(self.best.submission, self.best.report.failures)
 
     @property
     def best(self) -> Node:

@@ -96,8 +96,11 @@ def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
 
 def _author(row: Row, group: Sequence[Candidate]) -> str:
     """Whose tests they are, for a judge of the group."""
-    names = [name for name, each in zip(letters(group), group, strict=True) if each.node in row.kin]
-    return f"by {' and '.join(names)}" if names else "by another attempt"
+    named = list(zip(letters(group), group, strict=True))
+    if names := [name for name, each in named if each.node == row.author]:
+        return f"by {names[0]}"
+    kin = [name for name, each in named if each.node in row.kin]
+    return f"by another attempt with the change of {' and '.join(kin)}" if kin else "by another attempt"
 
 
 def _ends(row: Row, path: str, group: Sequence[Candidate]) -> str:
