@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 
 from agent.recipes import GROUPS, Check, Recipe, everything, flattened
 
@@ -16,6 +19,10 @@ Each system says what differs from its paper, and names the tests in `tests/` th
 hosted model, and none shows the figure in a paper's abstract: with what model, and on what tasks, is not ours to say.
 [More systems](supporting-systems.md) have a mechanism here and no recipe.
 """
+
+
+RUN = re.compile(r"\| ([a-z0-9-]+) \| (\d+ of \d+) = .+? \| ([\d.]+) \| ([\d.]+) \| .* \|")
+"""A row of the table of systems in docs/figures.md: name, resolved tasks, requests and test runs a task."""
 
 
 def page() -> str:
@@ -36,8 +43,21 @@ def _section(recipe: Recipe) -> Iterator[str]:
     yield "\n".join(("```text", *recipe.command, "```\n"))
     if settings := flattened(recipe.settings):
         yield f"Settings: {', '.join(f'`{key} = {_shown(value)}`' for key, value in settings.items())}.\n"
+    if recipe.name in _figures():
+        resolved, requests, test_runs = _figures()[recipe.name]
+        yield (
+            f"Resolved with a simulated developer: {resolved} tasks, with {requests} requests and {test_runs} test runs a "
+            "task ([table](figures.md#published-searches-on-ten-tasks-with-a-simulated-developer)).\n"
+        )
     yield "\n".join(("What differs:\n", *(f"- {sentence}" for sentence in recipe.differs), ""))
     yield "\n".join(("| what has to hold | test |", "|---|---|", *map(_row, recipe.checks), ""))
+
+
+@cache
+def _figures() -> Mapping[str, tuple[str, str, str]]:
+    """The figures of the systems that were run on our tasks, by name."""
+    text = Path(__file__).with_name("figures.md").read_text(encoding="utf-8")
+    return {name: (resolved, requests, runs) for name, resolved, requests, runs in RUN.findall(text)}
 
 
 def _shown(value: object) -> str:
