@@ -2,11 +2,11 @@
 
     python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON
 
-The functions (`arbitrary.py`) do not say themselves what is right. A model learns from plain source; from there, by as
-many steps, three go on: with more plain source, with the edits that were right in searches, and with the same edits and
-what the tests printed. All are asked on the same bugs of a repository that nothing was learned from. Intervals are over
-bugs, of the mean over trainings with different seeds. Each step leaves its result in a folder, so that an interrupted
-run can be resumed."""
+The source of the functions (`arbitrary.py`) does not show what is right. A model is trained on plain source. Three
+copies are then trained for the same number of steps: on more plain source, on the edits that were right in searches,
+and on these edits with what the tests printed. All rank the edits of the same bugs of a repository that none was
+trained on. Intervals are over bugs, of the mean over trainings with different seeds. Each step leaves its result in a
+folder, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 

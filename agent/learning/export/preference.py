@@ -170,6 +170,6 @@ def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _
         added = not rest or (any_told and common and all(message["role"] == "user" for message in rest))
         if one.tools != other.tools or not added:
             return "siblings were not asked the same"
-        if not one.says(other):
+        if not one.same_answer(other):
             return common, one, other
     return "siblings did the same"

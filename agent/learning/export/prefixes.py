@@ -56,7 +56,7 @@ class Prefixes:
                 worst
                 and worst.journal != answer.journal
                 and answer.score - worst.score > gap
-                and not answer.turn.says(worst.turn)
+                and not answer.turn.same_answer(worst.turn)
             ):
                 yield answer, worst
 

@@ -48,5 +48,5 @@ def _kept(turns: Turns, leaf: Node, shorter: Shortened) -> list[Turn]:
     for (node, number), seen in zip(shorter.turns, shorter.seen, strict=True):
         turn = turns.of(node)[number]
         kept.append(replace(turn, prompt=prompt, results=results_after(turn.answer, turn.step, seen)))
-        prompt = kept[-1].told
+        prompt = kept[-1].conversation
     return kept

@@ -104,7 +104,11 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     form = NATIVE if both.right[-1].tools else TEXT
     nodes = [*(node.id for node in run.tree.path(good.id)), *dict.fromkeys(turn.node for turn in wrong)]
     return {
-        "messages": [*map(silent, mistaken[-1].told), *carried_out("undo", said, undoing, form), *_said(both.right)],
+        "messages": [
+            *map(silent, mistaken[-1].conversation),
+            *carried_out("undo", said, undoing, form),
+            *_said(both.right),
+        ],
         "tools": list(both.right[-1].tools),
         "stitched": True,
         "error": error.id,

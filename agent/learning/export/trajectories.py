@@ -31,7 +31,7 @@ class Trajectories:
                     "instance_id": facts["task"],
                     "repo": facts["repository"],
                     "license": facts["license"],
-                    "messages": list(taken[-1].told),
+                    "messages": list(taken[-1].conversation),
                     "tools": list(taken[-1].tools),
                     "model_patch": _patch(run, leaf.id),
                     "resolved": run.solved(leaf.id),

@@ -126,7 +126,7 @@ def _gone_back(at: Node, to: Node, way: Sequence[Action], *, native: bool) -> tu
 def _said(before: Turn | None, turns: Sequence[Turn]) -> Iterator[Message]:
     """The answers and results of some turns, with what was said between them."""
     for turn in turns:
-        if before is not None and turn.prompt[: len(before.told)] == before.told:
-            yield from turn.prompt[len(before.told) :]
+        if before is not None and turn.prompt[: len(before.conversation)] == before.conversation:
+            yield from turn.prompt[len(before.conversation) :]
         yield from (turn.answer, *turn.results)
         before = turn

@@ -48,7 +48,7 @@ def failures(run: Run, part: str, base: NodeId | None = None) -> list[str]:
     ]
 
 
-def going(run: Run) -> list[Path]:
+def unfinished_searches(run: Run) -> list[Path]:
     """The directories of searches that have begun and ended in neither a merge nor a failure."""
     done = merged(run)
     return [
@@ -60,7 +60,7 @@ def going(run: Run) -> list[Path]:
 
 def begun(run: Run, part: SubTask) -> list[NodeId]:
     """The nodes from which unfinished searches of a part began, oldest first."""
-    return sorted(int(path.name) for path in going(run) if path.parent.name == part.id)
+    return sorted(int(path.name) for path in unfinished_searches(run) if path.parent.name == part.id)
 
 
 def unmerged(run: Run) -> list[str]:
