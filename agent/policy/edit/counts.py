@@ -22,7 +22,7 @@ from agent.files import write_atomically
 from agent.parsing import loads
 from agent.policy.edit.features import features
 from agent.policy.edit.record import Ranked
-from agent.run.credit import outcome, worths
+from agent.run.credit import node_credit, outcome
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
@@ -116,7 +116,7 @@ def counted(runs: Iterable[Run]) -> Counts:
 
 def trials(run: Run) -> Iterator[Trial]:
     """Every state of a run that was reached by edits alone, in the order of the attempts."""
-    below = worths(run.tree, outcome(run))
+    credit = node_credit(run.tree, outcome(run))
     for parent in run.tree:
         ranked = Ranked.of(run, parent.id)
         for number, attempt in enumerate(run.tree.attempts(parent.id)):
@@ -127,4 +127,4 @@ def trials(run: Run) -> Iterator[Trial]:
             edits = tuple(edit for edit in actions if isinstance(edit, Edit) and not (edit.replace_all or edit.more))
             if edits and len(edits) == len(actions):
                 likely = ranked.likely(number) if ranked else child.prior
-                yield Trial(parent.id, child.id, edits, likely, child.policy_id, below[child.id].solved > 0)
+                yield Trial(parent.id, child.id, edits, likely, child.policy_id, credit[child.id].solved > 0)
