@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 
 from agent.measure.reading import Transcript, read
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 
 __all__ = ["PROC", "Adapter", "Invocation", "RunOutput", "inside", "read_sealed"]
 
@@ -44,7 +44,7 @@ class RunOutput:
     nonce: str
     exit_code: int
     report: bytes = b""
-    """The content of `Plan.report`, or the captured output; empty if there is none."""
+    """The content of `RunNames.report`, or the captured output; empty if there is none."""
     gathered: Mapping[str, bytes] = field(default_factory=dict)
     """Content by path, relative to the workspace."""
 
@@ -58,7 +58,7 @@ class Adapter:
     """The default command to run all tests."""
     named: re.Pattern[str]
     """Found in a command that runs this framework."""
-    invocation: Callable[[Plan, str, Sequence[str], Limits], Invocation]
+    invocation: Callable[[RunNames, str, Sequence[str], Limits], Invocation]
     """How to run this command with only these tests, or with all if none is named or `selects` is false. The adapter
     applies the limits its runner supports; the whole run is killed from outside."""
     read: Callable[[RunOutput], Transcript]

@@ -1,1 +1,1 @@
-"""Programs that Ramify plants in a sandbox next to the tests. They are read as text and never imported on this side."""
+"""Programs that Ramify writes into a sandbox beside the tests. They are read as text, never imported on this side."""

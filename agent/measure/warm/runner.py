@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import resources
 
-from agent.measure.warm.planting import Limits
+from agent.measure.warm.plugins import Limits
 from sandboxes import Sandbox, Template
 
 SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
