@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.measure.adapters import inside
+from agent.measure.inside import program_source
 from agent.measure.inside.imports import survey
 from agent.measure.scopes.changed import FileChange, file_change
 from agent.measure.scopes.index import Index, read_index
@@ -409,7 +409,7 @@ class TestReading:
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as in a sandbox")
     def test_the_program_stands_alone(self, tmp_path):
-        (tmp_path / "program.py").write_bytes(inside("imports.py"))
+        (tmp_path / "program.py").write_bytes(program_source("imports.py"))
         (tmp_path / "a.py").write_text("import os\n")
         subprocess.run([sys.executable, "-I", "program.py", ".", "out"], cwd=tmp_path, check=True)
         assert "a.py" in Index.from_json(json.loads((tmp_path / "out").read_text())).files

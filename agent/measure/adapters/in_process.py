@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
-from agent.measure.adapters import Invocation, inside
+from agent.measure.adapters import Invocation
+from agent.measure.inside import program_source
 from agent.measure.warm.plugins import Limits, RunNames, orders_of
 from agent.parsing import syntax_tree
 
@@ -33,7 +34,10 @@ def with_our_program(
     orders = orders_of(names, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
-    files |= {name: without_annotations(inside(name)) for name in (*SHARED, *(f"{program}.py" for program in programs))}
+    files |= {
+        name: without_annotations(program_source(name))
+        for name in (*SHARED, *(f"{program}.py" for program in programs))
+    }
     own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={folder}:", replaced(command, package))
     prologue = f"pwd >{folder}/{package}/root\nexport PYTHONPATH={folder}${{PYTHONPATH:+:$PYTHONPATH}}"
     return Invocation(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})

@@ -13,7 +13,8 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from agent.measure.adapters import PROC, Adapter, Invocation, inside, read_sealed
+from agent.measure.adapters import PROC, Adapter, Invocation, read_sealed
+from agent.measure.inside import program_source
 from agent.measure.warm.plugins import Limits, RunNames
 
 TESTS = (
@@ -50,7 +51,7 @@ def invocation(
     folder = names.folder
     ours = options.format(program=f"{folder}/{program}")
     orders = {"report": names.report, "nonce": names.nonce, "options": ours}
-    files = {f"{folder}/{name}": inside(name) for name in ("channel.cjs", program)}
+    files = {f"{folder}/{name}": program_source(name) for name in ("channel.cjs", program)}
     files[f"{folder}/orders.json"] = json.dumps(orders).encode()
     own = re.sub(r"(?<!\w)NODE_OPTIONS=", f'NODE_OPTIONS="{ours} "', command)
     return Invocation(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from keyword import kwlist
 
+from agent.measure.diffs import common_ends
 from agent.parsing import syntax_tree
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{3,}")
@@ -95,12 +96,7 @@ def _nearest(distances: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
     """The 1-based lines of each text that the other lacks."""
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start, end = common_ends(old, new)
     matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
     gone, come = list[int](), list[int]()
     for kind, first, last, other, other_last in matcher.get_opcodes():

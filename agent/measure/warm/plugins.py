@@ -14,9 +14,9 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
+from agent.measure.inside import program_source
 from sandboxes import Sandbox
 
 SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
@@ -188,8 +188,7 @@ def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str],
     """Write a package of these programs; the last one is started with `orders`."""
     start = f"import json\n\nfrom .{programs[-1]} import begin\n\n"
     start += f"pytest_load_initial_conftests = begin(json.loads({json.dumps(orders)!r}))\n"
-    inside = resources.files("agent.measure.inside")
-    files = {"__init__": start.encode()} | {name: (inside / f"{name}.py").read_bytes() for name in programs}
+    files = {"__init__": start.encode()} | {name: program_source(f"{name}.py") for name in programs}
     for folder in folders:
         try:
             for name, source in files.items():
