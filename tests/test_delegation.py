@@ -31,9 +31,9 @@ from agent.run.run import Run
 from agent.run.tree.node import Step
 from agent.search.linear import Linear
 from agent.solver.delegation.coordinating import Delegation
+from agent.solver.delegation.part_search import PartResult, share
 from agent.solver.delegation.plan import REST, SubTask, by_code, check, completed
 from agent.solver.delegation.planning import to_note
-from agent.solver.delegation.working import Work, share
 from agent.solver.result import Result
 from agent.solver.solve import solve
 from agent.task import Task, dump_task
@@ -167,7 +167,9 @@ class Team:
         with self._provider.at(base) as box:
             box.write(PLACES.get(name, f"{name}.py"), (AGAIN if again else FIRST)[name].encode())
             state = box.snapshot()
-        return Work(base, state, True, Result("solved", b"", True, Stop.SOLVED, used, 0, directory, 1, 0.0, {}, {}))
+        return PartResult(
+            base, state, True, Result("solved", b"", True, Stop.SOLVED, used, 0, directory, 1, 0.0, {}, {})
+        )
 
     def watch(self, event):
         if isinstance(event, Added) and event.node.kind == "merge":
@@ -243,7 +245,7 @@ def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state
             box.write("shared.py", AGAIN["c"].encode())
             state = box.snapshot()
         nothing = Result("improved", b"", True, Stop.EXHAUSTED, Usage(), 0, directory, 1, 0.0, {}, {})
-        return Work(base, state, False, nothing)
+        return PartResult(base, state, False, nothing)
 
     with Run.open(tmp_path / "run") as run:
         parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)
@@ -272,7 +274,7 @@ def test_where_no_test_is_a_goal_the_merged_parts_that_a_model_submitted_are_the
             state = box.snapshot()
         found = Result("submitted", b"", True, Stop.EXHAUSTED, Usage(), 0, directory, 1, 0.0, {}, {})
         submits = Step((Submit(),), (Observation("Submitted."),), "Done.")
-        return Work(base, None if name == fails else state, name != fails, found, submits)
+        return PartResult(base, None if name == fails else state, name != fails, found, submits)
 
     with Run.open(tmp_path / "run") as run:
         parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)

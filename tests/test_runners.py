@@ -19,7 +19,7 @@ from agent.measure.adapters.registry import adapter_of, choose
 from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
 from agent.measure.naming import Names, likely_file
-from agent.measure.warm.planting import Limits, plan
+from agent.measure.warm.plugins import Limits, run_names
 from sandboxes.docker.provider import DockerProvider
 from tests.languages import BIN_TEST_BY_PYTEST, BY_PYTEST, BY_SYMPY, LANGUAGES, PYTHON, RUNTESTS, SHOP, TAP, UNITTESTS
 from tests.measuring import Lab
@@ -510,6 +510,6 @@ def test_a_program_of_that_name_which_is_not_djangos_is_none_of_its(tmp_path):
     ],
 )
 def test_our_program_begins_in_place_of_theirs_with_its_own_arguments(framework, command, ordered):
-    planned = plan(())
+    planned = run_names(())
     script = adapter_of(framework).invocation(planned, command, (), LIMITS).script
     assert ordered.format(planned.plugins[-1]) in script

@@ -42,7 +42,7 @@ from agent.run.schedule import Schedule
 from agent.settings import MODEL_FREE_POLICIES, Settings
 from agent.solver.delegation.attempts import unfinished_searches
 from agent.solver.delegation.coordinating import Delegation
-from agent.solver.delegation.working import Workers
+from agent.solver.delegation.part_search import PartSearcher
 from agent.solver.outcome import never_begun
 from agent.solver.result import Result
 from agent.solver.searcher import MakeSearcher
@@ -187,7 +187,7 @@ def _delegation(
         components = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
         return dataclasses.replace(components, recall=parts.recall)
 
-    return partial(Delegation, Workers(settings, search, cancel, on_event or (lambda event: None)), planner)
+    return partial(Delegation, PartSearcher(settings, search, cancel, on_event or (lambda event: None)), planner)
 
 
 def make_parts(

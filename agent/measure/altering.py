@@ -13,9 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from importlib import resources
 from typing import cast
 
+from agent.measure.inside import program_source
 from agent.measure.inside.equality import other
 from agent.parsing import expression_tree, python, syntax_tree
 
@@ -301,4 +301,4 @@ def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
 
 @cache
 def _program() -> str:
-    return (resources.files("agent.measure.inside") / "equality.py").read_text(encoding="utf-8")
+    return program_source("equality.py").decode()

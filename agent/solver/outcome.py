@@ -19,7 +19,7 @@ from agent.run.run import Run
 from agent.run.spending import costs_of_lines, seconds_of_lines
 from agent.run.tree.node import Node
 from agent.run.tree.tree import Tree
-from agent.solver.refine.worth import round_results
+from agent.solver.refine.round_results import round_results
 from agent.solver.result import Result
 from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError

@@ -13,7 +13,7 @@ from agent.run.spending import Activity
 from sandboxes import Forked
 
 if TYPE_CHECKING:
-    from agent.solver.refine.worth import RoundResult
+    from agent.solver.refine.round_results import RoundResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from agent.files import write_atomically
 from agent.learning import training
 from agent.learning.export.dataset import runs_in
 from agent.models import Completion, Message
-from agent.policy.edit.counts import Counts, counted
-from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
+from agent.policy.edit.counts import Counts, count_edits
+from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, Together, Uniform
 from agent.run.run import Run
 from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import arbitrary
@@ -87,7 +87,7 @@ def _exported(out: Path) -> list[str]:
     printed. Returns the leaks."""
     runs = apart(runs_in([out / "trees"]), out / "bugs")
     with ExitStack() as held:
-        counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+        count_edits(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
     leaked = list[str]()
     for name, some in ((PRINTED, runs), (BLIND, [out / "blind" / path.name for path in runs])):
         manifest = export(some, "edit", out / ROWS[name], near=None)
@@ -97,7 +97,7 @@ def _exported(out: Path) -> list[str]:
 
 
 def _untrained(out: Path) -> dict[str, Ranking]:
-    mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
+    mutate, counts = MutateOrder(), ByCounts(Counts.read(out / "counts.json"))
     return dict(zip(UNTRAINED, (Uniform(), mutate, counts, Together((counts, mutate))), strict=True))
 
 

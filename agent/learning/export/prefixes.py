@@ -13,7 +13,7 @@ from agent.learning.export.hygiene import flagged
 from agent.learning.export.provenance import journal_digest, task_key
 from agent.learning.export.turns import Turn, Turns
 from agent.run.action_log import task_of
-from agent.run.credit import means
+from agent.run.credit import mean_values
 from agent.run.run import Run
 
 
@@ -62,7 +62,7 @@ class Prefixes:
 
 
 def _answers(run: Run) -> Iterator[tuple[tuple[str, str], Answer]]:
-    turns, task, q, tampered = Turns(run), task_key(task_of(run)), means(run), flagged(run)
+    turns, task, q, tampered = Turns(run), task_key(task_of(run)), mean_values(run), flagged(run)
     for node in run.tree:
         for turn in turns.of(node.id) if node.id not in tampered else ():
             if turn.asked is not None:

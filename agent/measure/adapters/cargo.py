@@ -15,7 +15,7 @@ from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
 from agent.measure.reading import Transcript
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 from agent.untrusted import terminal_text
 
 COMMAND = re.compile(r"\bcargo((?:\s+\+\S+)?)\s+(test|t)(?![\w-])(?!.*--no-fail-fast)")
@@ -26,7 +26,7 @@ DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
 MESSAGE_BYTES = 1500
 
 
-def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Make every target run, even after a failure. An alias cannot do that, so the command itself is changed."""
     script = COMMAND.sub(r"cargo\1 \2 --no-fail-fast", command)
     return Invocation(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.measure.adapters import Adapter, read_sealed
-from agent.measure.adapters.in_process import PYTHON, begun_by
+from agent.measure.adapters.in_process import PYTHON, with_our_program
 
 PROGRAM = r"(?:\S*/)?(?:runtests\.py(?!\S)|manage\.py(?=\s+test(?!\S)))"
 MODULE = r"-m\s+django(?=\s+test(?!\S))"
@@ -47,7 +47,7 @@ DJANGO = Adapter(
     command="python3 manage.py test",
     named=NAMED,
     fits=fits,
-    invocation=partial(begun_by, ("unittests", "django"), _replaced),
+    invocation=partial(with_our_program, ("unittests", "django"), _replaced),
     read=read_sealed,
     tests=("tests.py",),
     config_files=("manage.py", "runtests.py"),

@@ -16,7 +16,7 @@ from agent.measure.adapters.junit import JUNIT
 from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
 from agent.measure.reading import Transcript
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 from agent.untrusted import terminal_text
 
 LOG = "log:"
@@ -89,7 +89,7 @@ def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
     return failed == (exit_code != 0)
 
 
-def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Run the command; its output is the report."""
     return Invocation(verbose(command), captured=True)
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from agent.measure.scopes.changed import Changed
-from agent.measure.scopes.likeness import name_words, rarity, terms
+from agent.measure.scopes.changed import FileChange
+from agent.measure.scopes.similarity import name_words, rarity, terms
 from agent.parsing import python
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 SAME_WORD = 1.0
 """The weight of a word that the name of a test and that of a changed function or class share; a mentioned name has up
-to 3 (`likeness.NAMED`)."""
+to 3 (`similarity.NAMED`)."""
 GOLDEN = 0.618034
 """Multiples of the golden ratio, without their whole parts, fill [0, 1) evenly, however many there are."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -39,7 +39,7 @@ class _Test:
         return self.name.rpartition("::")[0]
 
 
-def about_first(source: str, changed: Mapping[str, Changed]) -> list[str]:
+def most_relevant_first(source: str, changed: Mapping[str, FileChange]) -> list[str]:
     """The test functions and methods (`Class::test`) in the source of a test file. First those that mention changed
     names or share words with them, the rarest in the file counting most, and those of classes that do so; then the
     others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is no

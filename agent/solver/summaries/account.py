@@ -84,12 +84,12 @@ def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length:
 
 def _turns(path: Sequence[Node], limit: int) -> str:
     """What was said, done and observed on the path, each turn cut to its share of the limit."""
-    turns = [f"On the way to state {node.id}:\n{in_words(step)}" for node in path for step in node.steps]
+    turns = [f"On the way to state {node.id}:\n{turn_text(step)}" for node in path for step in node.steps]
     share = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
     return "\n\n".join(excerpt(turn, share)[0] for turn in turns) or "(no turn)"
 
 
-def in_words(step: Step) -> str:
+def turn_text(step: Step) -> str:
     """What was said, done and observed in a turn."""
     return "\n".join(_lines(step))
 

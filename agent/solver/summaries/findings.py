@@ -96,9 +96,9 @@ def _of_places(record: Record) -> Iterator[str]:
         return
     sources = [file for file in record.patch if file.path not in tests]
     lines = [spectrum.executed.get(goal, {}) for goal in record.goals]
-    aside = [file.path for file in sources if any(lines) and not any(file.path in executed for executed in lines)]
-    if aside:
-        yield f"before the change no failing test executed {listed(aside)}"
+    outside = [file.path for file in sources if any(lines) and not any(file.path in executed for executed in lines)]
+    if outside:
+        yield f"before the change no failing test executed {listed(outside)}"
     unseen = [
         file.path for file in sources if not affected(spectrum, [file]) and not _at_import(file, spectrum.imported)
     ]
@@ -119,8 +119,8 @@ def _of_tests(record: Record) -> Iterator[str]:
         yield "no test is known that fails because of the issue"
     if baseline.flaky:
         yield f"set aside as flaky: {listed(baseline.flaky)}"
-    if unsteady := tuple(dict.fromkeys((*best.flaky, *record.verdict.get("flaky", ())))):
-        yield f"failed once and passed when run again: {listed(unsteady)}"
+    if retried := tuple(dict.fromkeys((*best.flaky, *record.verdict.get("flaky", ())))):
+        yield f"failed once and passed when run again: {listed(retried)}"
     if best.valid and not best.complete and not record.verdict and all(map(best.passed, record.goals)):
         yield "not all tests were run on it"
 

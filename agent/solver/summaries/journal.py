@@ -25,10 +25,10 @@ def summarise(run: Run, provider: Provider | None, rollout: Rollout) -> Summary:
     Raises:
         sandboxes.SandboxError: the best state is gone, and its patch was not kept.
     """
-    return in_words(record(run, provider, rollout))
+    return summary_of(record(run, provider, rollout))
 
 
-def in_words(record: Record) -> Summary:
+def summary_of(record: Record) -> Summary:
     """The summary of a record."""
     return Summary(
         leaf=record.rollout.leaf,

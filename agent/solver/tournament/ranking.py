@@ -22,7 +22,7 @@ from agent.run.tree.node import NodeId
 from agent.solver.tournament.bracket import Match, comparisons, draw
 from agent.solver.tournament.facts import Entrant, Merit, distinct
 from agent.solver.tournament.strength import Wins, chances, strengths, wins
-from agent.solver.tournament.voting import Booth
+from agent.solver.tournament.voting import VoteCollector
 from agent.task import Task
 
 GROUP = 2
@@ -115,11 +115,11 @@ def rank(
     before = tuple(known)
     if judge is None:
         return _ranking(equals, others, (), before, merits, None)
-    group = _group(group, len(equals), requests, judge)
+    group = _group_size(group, len(equals), requests, judge)
     votes = _affordable(votes, requests, _requests(group, len(equals), judge))
-    booth = Booth(task, judge, matrix, votes, round, before, record, workers)
-    bracket = _play(equals, group, booth, merits)
-    return _ranking(equals, others, bracket, before, merits, booth.error)
+    collector = VoteCollector(task, judge, matrix, votes, round, before, record, workers)
+    bracket = _run_stages(equals, group, collector, merits)
+    return _ranking(equals, others, bracket, before, merits, collector.error)
 
 
 def _requests(group: int, entrants: int, judge: Judge) -> int:
@@ -127,7 +127,7 @@ def _requests(group: int, entrants: int, judge: Judge) -> int:
     return comparisons(entrants, group) * judge.requests(min(group, entrants))
 
 
-def _group(least: int, entrants: int, requests: int | None, judge: Judge) -> int:
+def _group_size(least: int, entrants: int, requests: int | None, judge: Judge) -> int:
     """The size of groups: larger ones than asked for where the requests are not enough for the fewest votes on all
     groups; at most `LARGEST`."""
     sizes = range(least, max(least, min(LARGEST, entrants)) + 1)
@@ -174,22 +174,26 @@ class _Merits:
         return self.checked.get(entrant.node, 0.0), entrant.merit
 
 
-def _play(entrants: Sequence[Entrant], group: int, booth: Booth, merits: _Merits) -> tuple[tuple[Match, ...], ...]:
+def _run_stages(
+    entrants: Sequence[Entrant], group: int, collector: VoteCollector, merits: _Merits
+) -> tuple[tuple[Match, ...], ...]:
     """All stages. Places are drawn by the digests of the patches, which depend on neither age nor length."""
     by_node = {entrant.node: entrant for entrant in entrants}
     left = sorted(by_node, key=lambda node: sha256(by_node[node].candidate.patch).digest())
     stages: list[tuple[Match, ...]] = []
     while len(left) > 1:
-        stages.append(tuple(_match([by_node[node] for node in names], booth, merits) for names in draw(left, group)))
+        stages.append(
+            tuple(_match([by_node[node] for node in names], collector, merits) for names in draw(left, group))
+        )
         left = [match.winner for match in stages[-1]]
     return tuple(stages)
 
 
-def _match(group: Sequence[Entrant], booth: Booth, merits: _Merits) -> Match:
+def _match(group: Sequence[Entrant], collector: VoteCollector, merits: _Merits) -> Match:
     names = tuple(entrant.node for entrant in group)
     if len(group) == 1:
         return Match(names, names[0], "bye")
-    ballots = booth.hold(tuple(entrant.candidate for entrant in group))
+    ballots = collector.collect(tuple(entrant.candidate for entrant in group))
     tally = Match(names, names[0], "votes", ballots).tally
     most = max(tally.values(), default=0)
     first = [entrant for entrant in group if tally[entrant.node] == most]
