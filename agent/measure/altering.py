@@ -272,14 +272,14 @@ def _parametrised(function: Function) -> frozenset[str]:
 
 def _insert(body: list[ast.stmt], statements: list[ast.stmt]) -> None:
     """Insert statements after the docstring and `__future__` imports."""
-    place = 0
-    while place < len(body) and (_is_docstring(body[place], place) or _is_future(body[place])):
-        place += 1
-    body[place:place] = statements
+    index = 0
+    while index < len(body) and (_is_docstring(body[index], index) or _is_future(body[index])):
+        index += 1
+    body[index:index] = statements
 
 
-def _is_docstring(statement: ast.stmt, place: int) -> bool:
-    return not place and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+def _is_docstring(statement: ast.stmt, index: int) -> bool:
+    return not index and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _is_future(statement: ast.stmt) -> bool:

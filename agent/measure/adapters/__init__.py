@@ -16,8 +16,10 @@ from pathlib import Path
 from agent.measure.reading import Transcript, read
 from agent.measure.warm.plugins import Limits, RunNames
 
-__all__ = ["PROC", "Adapter", "Invocation", "RunOutput", "read_sealed"]
+__all__ = ["MESSAGE_BYTES", "PROC", "Adapter", "Invocation", "RunOutput", "read_sealed"]
 
+MESSAGE_BYTES = 1500
+"""The limit of a failure's message."""
 PROC = r"/proc/((thread-)?self\b|(?![a-z]))"
 """Part of a pattern of tricks: the files of a process in /proc, but not those about the machine."""
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
 from agent.measure.reading import Transcript
@@ -23,7 +23,6 @@ RUNNING = re.compile(r"Running (?:unittests )?(\S+) \((?:.*/)?(.+?)-[0-9a-f]+(?:
 RESULT = re.compile(r"test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 STDOUT = re.compile(r"---- (.+) stdout ----")
 DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
-MESSAGE_BYTES = 1500
 
 
 def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:

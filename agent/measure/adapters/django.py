@@ -31,7 +31,7 @@ def fits(repo: Path | None, command: str) -> bool:
     scripts = [found["what"] for found in NAMED.finditer(command) if found["what"].endswith("runtests.py")]
     if repo is None or not scripts:
         return True
-    texts = [_text(place) for script in scripts for place in (repo / script, repo / "tests" / script)]
+    texts = [_text(path) for script in scripts for path in (repo / script, repo / "tests" / script)]
     return any(OF_DJANGO.search(text) for text in texts) or not any(texts)
 
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
 from agent.measure.reading import Transcript
 from agent.measure.warm.plugins import Limits, RunNames
-
-MESSAGE_BYTES = 1500
 
 
 def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:

@@ -14,13 +14,12 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
 from agent.measure.reading import Transcript
 from agent.measure.warm.plugins import Limits, RunNames
 
-MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
 

@@ -142,5 +142,5 @@ def label(file: str, given: list[str]) -> str:
     dotted = os.path.splitext(os.path.relpath(file, folder))[0].replace(os.sep, ".").lstrip(".")
     begins = {each.replace(os.sep, ".").strip(".").split(".")[0] for each in given}
     parts = dotted.split(".")
-    begin = next((place for place, part in enumerate(parts) if part in begins), 0)
+    begin = next((number for number, part in enumerate(parts) if part in begins), 0)
     return ".".join(parts[begin:])

@@ -372,8 +372,8 @@ def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pyte
     if call.excinfo is None:
         return report.when == "call" and str(report.longrepr).startswith("[XPASS(strict)]")
     said = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
-    places = (getattr(item, "obj", None), getattr(item, "cls", None))
-    marked = any(getattr(place, "__unittest_expecting_failure__", False) for place in places)
+    owners = (getattr(item, "obj", None), getattr(item, "cls", None))
+    marked = any(getattr(owner, "__unittest_expecting_failure__", False) for owner in owners)
     return marked and said.startswith("Unexpected success")
 
 
@@ -407,7 +407,7 @@ def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> C
         for module in [m for m in sys.modules if m.split(".")[0] in names]:
             del sys.modules[module]
         if hasattr(early_config.known_args_namespace, "cov_source"):
-            early_config.known_args_namespace.cov_source = None  # a coverage threshold is no test
+            early_config.known_args_namespace.cov_source = None  # a coverage threshold is not a test
         for plugin in (reporter, *others):
             early_config.pluginmanager.register(plugin)
 

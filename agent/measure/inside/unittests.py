@@ -104,14 +104,14 @@ class UnittestSession:
         for test, (kind, words) in self.planned.items():
             if test in self.account.reported:
                 continue
-            places = ("%s.%s" % (kind.__module__, kind.__qualname__), kind.__module__)
-            failed = next((self.failed[each] for each in places if each in self.failed), None)
-            skipped = next((self.skipped[each] for each in places if each in self.skipped), None)
+            holders = ("%s.%s" % (kind.__module__, kind.__qualname__), kind.__module__)
+            failed = next((self.failed[each] for each in holders if each in self.failed), None)
+            skipped = next((self.skipped[each] for each in holders if each in self.skipped), None)
             if failed is not None:
                 self.account.end(test, "error", failed, title=words)
             elif skipped is not None:
                 self.account.end(test, "skipped", skipped, title=words)
-            elif self.late.intersection(places):
+            elif self.late.intersection(holders):
                 self.account.interrupt(test, words)
             elif self.account.finished:
                 self.account.leave_out(test, words)
@@ -148,10 +148,10 @@ class UnittestSession:
     def out_of_time(self, name: str, kind: type, result: Any) -> None:
         """A fixture timed out: either that of the next test's class or module, whose tests then do not run, or that of
         the previous class."""
-        place = "%s.%s" % (kind.__module__, kind.__qualname__)
+        holder = "%s.%s" % (kind.__module__, kind.__qualname__)
         if name == "_handleClassSetUp":
             kind._classSetupFailed = True  # type: ignore[attr-defined]  # where suites look
-            what = "setUpClass (%s)" % place
+            what = "setUpClass (%s)" % holder
         elif name == "_handleModuleFixture":
             result._moduleSetUpFailed = True
             what = "setUpModule (%s)" % kind.__module__
@@ -332,12 +332,12 @@ class Names:
             return str(test.id())
         documented = getattr(test, "_dt_test", None)
         if documented is not None:
-            return "%s::%s" % (self.place(documented.filename or ""), documented.name)
+            return "%s::%s" % (self.relative_path(documented.filename or ""), documented.name)
         file = file_of(test)
-        place = self.place(file) if file else type(test).__module__
-        return "%s::%s::%s" % (place, type(test).__qualname__, str(test.id()).rpartition(".")[2])
+        where = self.relative_path(file) if file else type(test).__module__
+        return "%s::%s::%s" % (where, type(test).__qualname__, str(test.id()).rpartition(".")[2])
 
-    def place(self, file: str) -> str:
+    def relative_path(self, file: str) -> str:
         return relpath(realpath(file), self.root)
 
     def unread(self, module: str) -> str:

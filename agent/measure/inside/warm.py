@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     from ramify_door import door  # put there before this program begins
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 """Time limit for the base state's session to reach the point where it is stopped."""
 KEPT = 8
 """Maximum number of stopped sessions; the oldest is dropped first."""
@@ -72,7 +72,7 @@ class Stopped:
 
     def wait(self) -> str:
         """Wait until it is stopped. Returns why nothing can be copied from it, else ""."""
-        self.connection.settimeout(PATIENCE_S)
+        self.connection.settimeout(TIMEOUT_S)
         try:
             _, descriptors = door.receive(self.connection)
         except EOFError:

@@ -107,7 +107,7 @@ def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
 
 
 def _spans(text: str) -> list[_Span] | None:
-    """What a file defines, the outer before the inner; None where it is no Python."""
+    """What a file defines, the outer before the inner; None where it is not Python."""
     try:
         return list(_defined(syntax_tree(text), ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

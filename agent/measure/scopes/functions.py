@@ -1,6 +1,6 @@
-"""The test functions of one file, those about a change first: of a file that is too long, a scope takes a part.
+"""The test functions of one file, those about a change first, for a scope that takes only a part of a long file.
 
-They are read from its source. So a function may be missing here (one that a plugin makes), or listed and no test.
+They are read from the source: a function that a plugin makes is missing, and one that is not a test may be listed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class _Test:
 def most_relevant_first(source: str, changed: Mapping[str, FileChange]) -> list[str]:
     """The test functions and methods (`Class::test`) in the source of a test file. First those that mention changed
     names or share words with them, the rarest in the file counting most, and those of classes that do so; then the
-    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is no
-    Python."""
+    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is
+    not Python."""
     tests = list(_tests(source))
     wanted = terms(changed)
     own = frozenset(word for change in changed.values() for name in change.names for word in name_words(name))
@@ -58,11 +58,11 @@ def most_relevant_first(source: str, changed: Mapping[str, FileChange]) -> list[
     for test, score in zip(tests, scores, strict=True):
         of_class.setdefault(test.holder, []).append(score)
 
-    def order(place: int) -> tuple[float, float]:
-        score = scores[place] + fmean(of_class[tests[place].holder])
-        return -round(score, 1), place * GOLDEN % 1
+    def order(index: int) -> tuple[float, float]:
+        score = scores[index] + fmean(of_class[tests[index].holder])
+        return -round(score, 1), index * GOLDEN % 1
 
-    return list(dict.fromkeys(tests[place].name for place in sorted(range(len(tests)), key=order)))
+    return list(dict.fromkeys(tests[index].name for index in sorted(range(len(tests)), key=order)))
 
 
 def _tests(source: str) -> Iterator[_Test]:

@@ -122,7 +122,7 @@ def _source(entry: Sequence[Any], vocabulary: Sequence[str]) -> Source:
         None if exported is None else frozenset(map(str, exported)),
         tuple(map(str, mentions)),
         bool(dynamic),
-        {vocabulary[words[place]]: int(words[place + 1]) for place in range(0, len(words), 2)},
+        {vocabulary[words[number]]: int(words[number + 1]) for number in range(0, len(words), 2)},
     )
 
 

@@ -187,8 +187,8 @@ class Scopes:
         nearest file fits, it is taken as a whole."""
         left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
         durations = Durations(self._baseline.report)
-        for place, (file, reaching) in enumerate(near.items()):
-            nearest, taken = place == 0, {file: durations.of_file(file)}
+        for number, (file, reaching) in enumerate(near.items()):
+            nearest, taken = number == 0, {file: durations.of_file(file)}
             if taken[file] > left_s:
                 limit_s = PART * left_s
                 worth_it = nearest or FEW * durations.of_test(file) <= limit_s

@@ -93,7 +93,7 @@ class RunNames:
 
     def copies(self, plugin: str) -> list[str]:
         """The folders that a plugin is written to."""
-        return [f"{place}/{plugin}" for place in (self.folder, *self.site_packages)]
+        return [f"{folder}/{plugin}" for folder in (self.folder, *self.site_packages)]
 
 
 def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:

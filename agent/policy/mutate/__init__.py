@@ -116,10 +116,7 @@ def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
     them executed a line, because they failed before they ran, the imported lines are suspected."""
     root = position.path[0].report
     failing = goals_to_fix(position)
-    lines = {
-        test: [(path, line) for path, numbers in executed.items() for line in numbers]
-        for test, executed in spectrum.executed.items()
-    }
+    lines = {test: spectrum.lines_of(test) for test in spectrum.executed}
     suspicion = ochiai(lines, failing, set(root.passes))
     if not suspicion:
         suspicion = {path: dict.fromkeys(numbers, 1.0) for path, numbers in spectrum.imported.items() if numbers}

@@ -125,20 +125,16 @@ class Delegation:
             if not work.done and work.result.stop not in (Stop.EXHAUSTED, Stop.FINISHED):
                 self._wait(search, work)
                 return
-            self._integrate(search, work)
+            if not work.done:
+                self._integration.keep(search, work)
+                raise NotFused(str(work.result.error or "its search found nothing that makes its tests pass"))
+            self._integration.merge(self._plan, search, work)
         except NotFused as why:
             self._fail(search, why)
         except (RamifyError, SandboxError) as error:
             self._end(error)
             return
         discard_states(self._components.provider, search.directory)
-
-    def _integrate(self, search: PartAttempt, work: PartResult) -> None:
-        if work.done:
-            self._integration.merge(self._plan, search, work)
-            return
-        self._integration.keep(search, work)
-        raise NotFused(str(work.result.error or "its search found nothing that makes its tests pass"))
 
     def _wait(self, search: PartAttempt, work: PartResult) -> None:
         """Leave a search that a limit ended to a later session."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent.actions import as_call
@@ -91,13 +91,8 @@ def _turns(path: Sequence[Node], limit: int) -> str:
 
 def turn_text(step: Step) -> str:
     """What was said, done and observed in a turn."""
-    return "\n".join(_lines(step))
-
-
-def _lines(step: Step) -> Iterator[str]:
-    if words := said(step):
-        yield words
+    lines = [words] if (words := said(step)) else []
     for number, action in enumerate(step.actions):
-        yield "{} {}".format(*as_call(action))
-        if number < len(step.observations):
-            yield step.observations[number].text
+        lines.append("{} {}".format(*as_call(action)))
+        lines += [seen.text for seen in step.observations[number : number + 1]]
+    return "\n".join(lines)

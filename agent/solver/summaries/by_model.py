@@ -18,6 +18,7 @@ from agent.solver.summaries.account import Account, question, read_account
 from agent.solver.summaries.contradictions import RecordedNames, contradictions
 from agent.solver.summaries.journal import summary_of
 from agent.solver.summaries.record import Record, record
+from agent.solver.summaries.wording import distinct
 from agent.task import Task
 from sandboxes import Provider
 
@@ -61,15 +62,10 @@ def _combined(account: Account, journal: Summary, facts: Record, author: str) ->
         journal,
         author=author,
         hypothesis=account.hypothesis or journal.hypothesis,
-        files_read=_joined(journal.files_read, tuple(path for path in account.files_read if names.knows(path))),
+        files_read=distinct((*journal.files_read, *filter(names.knows, account.files_read))),
         progress=journal.progress if wrong or not account.progress else account.progress,
-        failure_modes=_joined(journal.failure_modes, account.failure_modes),
-        risks=_joined(journal.risks, account.risks),
-        insights=_joined(journal.insights, account.insights),
+        failure_modes=distinct((*journal.failure_modes, *account.failure_modes)),
+        risks=distinct((*journal.risks, *account.risks)),
+        insights=distinct((*journal.insights, *account.insights)),
         contradictions=wrong,
     )
-
-
-def _joined(recorded: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
-    """Recorded and added items without repeats."""
-    return tuple(dict.fromkeys((*recorded, *added)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from agent.actions import Effect, Shell, effect
 from agent.evaluate.transitions import Transition
-from agent.measure.diffs import FilePatch
 from agent.measure.probing.spectrum import affected
 from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
@@ -100,14 +99,12 @@ def _of_places(record: Record) -> Iterator[str]:
     if outside:
         yield f"before the change no failing test executed {listed(outside)}"
     unseen = [
-        file.path for file in sources if not affected(spectrum, [file]) and not _at_import(file, spectrum.imported)
+        file.path
+        for file in sources
+        if not affected(spectrum, [file]) and (file.gone | file.beside).isdisjoint(spectrum.imported.get(file.path, ()))
     ]
     if unseen:
         yield f"before the change no test executed the changed lines of {listed(unseen)}"
-
-
-def _at_import(file: FilePatch, imported: Mapping[str, tuple[int, ...]]) -> bool:
-    return not (file.gone | file.beside).isdisjoint(imported.get(file.path, ()))
 
 
 def _of_tests(record: Record) -> Iterator[str]:
