@@ -54,8 +54,11 @@ class Task:
 
 
 def dump_task(task: Task) -> dict[str, Any]:
-    """A task as JSON, as the journal stores it."""
-    dumped: dict[str, Any] = adapter(Task).dump_python(task, mode="json")
+    """A task as JSON, as the journal stores it: with the absolute path of its workspace, since a later session may have
+    another working directory."""
+    path = task.workspace.path
+    absolute = replace(task.workspace, path=path.absolute() if path else None)
+    dumped: dict[str, Any] = adapter(Task).dump_python(replace(task, workspace=absolute), mode="json")
     return dumped
 
 
