@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -161,7 +162,8 @@ def ends_of(line: Line, folder: Path, sources: dict[str, str]) -> dict[str, bool
         (place / "calc.py").write_text(f"def add(a, b):\n    return {text}\n")
         (place / "test_issue.py").write_text(line.tests["test_issue.py"])
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(place), str(place)]
-        ends[name] = subprocess.run(command, cwd=place, capture_output=True, check=False).returncode == 0
+        env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        ends[name] = subprocess.run(command, cwd=place, env=env, capture_output=True, check=False).returncode == 0
     return ends
 
 
