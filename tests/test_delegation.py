@@ -195,7 +195,6 @@ class TestDelegating:
         assert result.final == {"passed": 5, "failed": 0}
         assert sorted(node.policy_id for node in run.tree if node.kind == "merge") == sorted(NEEDS)
 
-    @pytest.mark.slow
     def test_begins_a_part_when_all_that_it_needs_is_merged(self, solved):
         _, _, team, _ = solved
         assert {name for name, _, _ in team.told} == set(NEEDS)
