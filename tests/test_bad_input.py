@@ -17,7 +17,7 @@ pytestmark = pytest.mark.namespace
 
 SOLVE = [sys.executable, "-m", "agent", "solve", "--issue", "mean([]) divides by zero"]
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1"}
-PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}', "-c", "measure.baseline_runs=1")
 
 
 def solve(repo, run, *options, before=()):

@@ -58,7 +58,11 @@ def searched(namespaces, tmp_path_factory):
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
     with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
         search = Planned(CHOICES)
-        solve(wanted, Components(provider, Doing((SPOILT, LOW, HIGH)), search, PassingTests(), Budget()), run)
+        solve(
+            wanted,
+            Components(provider, Doing((SPOILT, LOW, HIGH)), search, PassingTests(), Budget(), baseline_runs=1),
+            run,
+        )
     assert ramify("log", folder / "run").stderr == ""
     return folder
 

@@ -92,7 +92,7 @@ def stormy(
     with servers() as serve, clients() as client, Run.open(folder / "run") as run:
         server = serve(script)
         model = client(server, price=PRICE, deadlines=Deadlines(idle_s=3.0), retry=Clock().retry())
-        parts = Components(provider, ChatPolicy(model), Linear(), PassingTests(), Budget(max_nodes=5))
+        parts = Components(provider, ChatPolicy(model), Linear(), PassingTests(), Budget(max_nodes=5), baseline_runs=1)
         result = solve(task(means(folder / "repo")), parts, run)
         yield Searched(result, counted(folder / "run"), server, unknown=3 + stalls)
 
@@ -122,7 +122,9 @@ class TestFaultsThatDoNotPass:
         with servers() as serve, clients() as client, Run.open(tmp_path / "run") as run:
             server, halt = serve([LOOK.fails("stall", 4), fails(401)]), Halt()
             policy = ChatPolicy(client(server, halt=halt, retry=None))
-            parts = Components(provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, lines=2, halt=halt)
+            parts = Components(
+                provider, policy, BestOfN(n=2), PassingTests(), Budget(), workers=2, lines=2, halt=halt, baseline_runs=1
+            )
             result = solve(task(means(tmp_path / "repo")), parts, run)
         self.ended(result, Stop.FAILED, ModelError, "refuses the key")
         assert len(server.requests) == 2

@@ -13,7 +13,7 @@ from sandboxes import Snapshot, Workspace
 from tests import commands
 from tests.trees import node
 
-PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}', "-c", "measure.baseline_runs=1")
 """The tools of development are slow plugins."""
 BLOBS = b"7d4290a117a4ddcc11daae7ea675841033830c8f..407de3068e7b5950585d5abed9776d104235a85d"
 S0 = Snapshot("s0", "d0")
