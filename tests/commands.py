@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["agent.__main__", "agent.cli.solve", "agent.build.composition", "pytest"])
+_FORKS.set_forkserver_preload(
+    ["agent.__main__", "agent.cli.solve", "agent.build.composition", "pytest", "tests.commands", "tests.command_tree"]
+)
 
 
 def ramify(
