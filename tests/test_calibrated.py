@@ -21,6 +21,7 @@ from benchmarks.perf.calibrated import MOST_FIXES, RIGHT_SCORES, WRONG_SCORES, C
 from benchmarks.perf.efforts_sim import Ran, Runs, Said, difference, remembered, table
 from benchmarks.perf.variants import Variant
 from tests.instances import make_benchmark
+from tests.tiers import slow_but
 
 LINES = 2000
 TEST = "test_calc.py::test_add"
@@ -86,7 +87,7 @@ def judged(developer: CalibratedDeveloper, change: bytes) -> float:
 
 
 class TestTheDrawnRates:
-    @pytest.mark.parametrize("right", [0.3, 0.75])
+    @pytest.mark.parametrize("right", slow_but([0.3], [0.3, 0.75]))
     def test_first_fixes_are_right_as_often_as_asked(self, known: Known, right: float) -> None:
         developer = CalibratedDeveloper(known, Rates(right=right), 0)
         share = sum(developer.line(n).first.right for n in range(LINES)) / LINES
