@@ -1,7 +1,6 @@
-"""What every command takes long for at its beginning, done once for all processes that are forked after this was imported.
+"""What makes commands slow to begin, done once for all processes that are forked after this was imported.
 
-Typer makes the options of all commands anew for each command that it runs; the other modules are imported where they are
-used.
+Typer makes the options of all commands anew each time that one is run; other modules are imported where they are used.
 """
 
 import gc
