@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -107,6 +108,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=out)
         config.stash[COUNT] = len(out)
         getattr(config, "workeroutput", {})["left_out"] = len(out)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no test need look for garbage in it."""
+    gc.freeze()
 
 
 def left_out(item: pytest.Item) -> bool:
