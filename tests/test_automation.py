@@ -22,6 +22,7 @@ from agent.solver.result import Result
 from agent.task import Task, resolve_task
 from sandboxes import Provider, Workspace
 from tests.measuring import ENV, GOAL, PROJECT
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -351,7 +352,9 @@ def begun(provider: Provider, folder: Path, command: str, files: Mapping[str, st
     return task, find_baseline(provider, task, base, 1)
 
 
-@pytest.mark.parametrize("name", TESTED)
+@pytest.mark.parametrize(
+    "name", slow_but(["tox, pytest and an environment", "tox and unittest", "nox and pytest"], TESTED)
+)
 def test_the_tests_that_a_tool_runs_are_reported_one_by_one(provider: Provider, tmp_path: Path, name: str) -> None:
     command, files, goal = TESTED[name]
     task, report = begun(provider, tmp_path, command, files)

@@ -453,7 +453,7 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
     ]
     server = serve(script)
     with Run.open(tmp_path / "run") as run:
-        parts = Components(provider, ChatPolicy(client(server)), Linear(), PassingTests(), Budget())
+        parts = Components(provider, ChatPolicy(client(server)), Linear(), PassingTests(), Budget(), baseline_runs=1)
         assert solve(task(means(tmp_path / "repo")), parts, run).status == "solved"
         mended, rest = rows(run, "sft")
     _, second, _, last = (request["messages"] for request in server.requests)

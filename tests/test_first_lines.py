@@ -12,7 +12,7 @@ from agent.measure import Outcome, SuiteReport
 from tests import commands
 from tests.projects import commit
 
-PLAIN = ("-c", 'sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"')
+PLAIN = ("-c", 'sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"', "-c", "measure.baseline_runs=1")
 WRONG = {
     "calc.py": "def larger(a, b):\n    return a if a < b else b\n",
     "test_calc.py": "from calc import larger\n\n\ndef test_larger():\n    assert larger(1, 2) == 2\n\n\n"

@@ -82,6 +82,7 @@ def solved_by(folder: Path, lines: Lines, *options: str, tests: str = TESTS) -> 
     with ScriptedServer(lines) as server:
         argv = ["solve", "--repo", repo, "--issue", "mean([]) divides by zero", "--test", "python -m pytest -q"]
         argv += ["--policy", "openai/tiny", "-c", f"model.base_url={server.url}", "-c", "sandbox.kind=namespace"]
+        argv += ["-c", "measure.baseline_runs=1"]
         argv += ["--rollouts", "4", "--out", folder / "run", *options]
         done = ramify(argv, cwd=folder, env={**os.environ, "OPENAI_API_KEY": "none"})
     assert done.returncode == 0, done.stderr
