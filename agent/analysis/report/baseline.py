@@ -47,7 +47,7 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         yield f"missing  modules that the tests import: {first_of(modules, NAMED)}"
         yield f"         {INSTALL}"
         for hidden in sorted(OURS & wanted.keys()):
-            yield f"         Ramify has a package {hidden}, too: give the tests an environment without it (--python DIR)"
+            yield f"         Ramify has a package {hidden} too: give the tests an environment without it (--python DIR)"
     wished = {*goals, *map(file_of, goals)}
     lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
     if goals and lacking:
