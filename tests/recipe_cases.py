@@ -1,4 +1,4 @@
-"""Recipes of searches: what a model does under each, what only its mechanism leaves in a journal, what switches it off."""
+"""Recipes of searches: what a model does under each, what only its mechanism leaves behind, what switches it off."""
 
 from __future__ import annotations
 

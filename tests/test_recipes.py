@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agent.actions import Edit
+from agent.actions import Edit, Shell, Write
+from agent.actions.tools import as_call
 from agent.analysis.report.tree import facts
 from agent.build.composition import check, resume
 from agent.cli.app import app
@@ -294,8 +295,8 @@ def test_mcgs_shows_a_model_the_best_of_other_branches_where_its_own_stagnates(r
 def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_and_say_how_it_goes_back(
     asked_first, repo, tmp_path
 ):
-    """The model spoils `low`, looks and submits; then it repairs both."""
-    lines = iter(([SPOILT], [LOW, HIGH]))
+    """The model spoils `low`, reads it in a shell, makes a file and submits; then it repairs both."""
+    lines = iter(([SPOILT, Shell("cat halves.py"), Write("notes.txt", "A constant.\n")], [LOW, HIGH]))
 
     def answer(body: Mapping[str, Any]) -> Reply:
         last = body["messages"][-1]["content"]
@@ -305,8 +306,7 @@ def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_an
             return says("{}")
         if body["messages"][-1]["role"] == "tool":
             return says("Done.", ("submit", {}))
-        edits = [("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(lines)]
-        return says("Now.", *edits, ("view", {"path": "halves.py"}))
+        return says("Now.", *map(as_call, next(lines)), ("view", {"path": "halves.py"}))
 
     case = Case("", len, ((),), ["search.name=mcts", "budget.max_nodes=3"])
     with ScriptedServer(answer) as server:
@@ -327,6 +327,8 @@ def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_an
     (back,) = (n for n, message in enumerate(said) if "I take it back" in message["content"])
     assert said[back]["content"].startswith("A constant is no minimum" if asked_first else "That was no step forward")
     assert [message.get("train", True) for message in said[:back]] == [False] * back
+    assert "cat halves.py" in json.dumps(said[:back])
+    assert "notes.txt" in json.dumps(said[back:]), "what was made is taken back"
 
 
 @pytest.mark.slow
