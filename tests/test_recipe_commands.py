@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -27,7 +29,7 @@ from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
 from tests.projects import commit
 from tests.recipe_cases import Case, solve
-from tests.scripted_server import ScriptedServer, says
+from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
 
@@ -250,19 +252,30 @@ def test_rows_of_tasks_that_are_solved_more_often_come_first(more, tmp_path):
 def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):
     broken = state(1, 0, 0.0, report({"t.py::zero": ZERO, "t.py::some": "E   assert 0"}), changes=("< 0", "< 9"))
     run = recorded(tmp_path / "run", task("x"), states=(REPAIR[0], broken), status="no_patch", verified=False)
-    assert "> " in carry_out("codetracer", "diagnose", RUN=run)
+    told = carry_out("codetracer", "diagnose", RUN=run)
+    assert "onset    state 1: a regression that was never fixed\n" in told
+    assert "why      state 1 broke t.py::some, which had passed" in told
+    assert f"ramify fork {run} 0 --hint" in told
 
 
-def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch):
-    recorded(tmp_path / "run", task("mean([]) divides"))
+def test_trace2skill_makes_a_directory_of_what_a_model_learned_of_each_run_and_merged(tmp_path, monkeypatch):
+    runs = [recorded(tmp_path / name, task(f"{name}([]) divides")) for name in ("mean", "median")]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    lesson = "Ask what a reduction does with nothing."
-    said = says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
-    with ScriptedServer([said]) as server:
-        more = ("-c", f"model.base_url={server.url}")
-        carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run", MODEL="openai/tiny", more=more)
-    assert f"- {lesson} [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
+    merged = "Ask what a reduction does with nothing."
+
+    def said(body: Mapping[str, Any]) -> Reply:
+        asked = body["messages"][-1]["content"]
+        if "say the same, or are cases of one thing" in asked:
+            return says(json.dumps({"skills": [{"lessons": [1, 2], "text": merged}], "contradictions": []}))
+        lesson = f"A {'median' if 'median' in asked else 'mean'} of nothing is asked for."
+        return says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
+
+    with ScriptedServer(said) as server:
+        more = (runs[1], "-c", f"model.base_url={server.url}")
+        carry_out("trace2skill", "memory skills build", RUN=runs[0], MODEL="openai/tiny", more=more)
+    (skill,) = (line for line in Path("skills/SKILL.md").read_text().splitlines() if line.startswith("- "))
+    assert re.fullmatch(rf"- {re.escape(merged)} \[mean-\S+, median-\S+\]", skill), skill
     for memory in ("TRIAL", "FILE"):
         assert "took 1 skill of" in carry_out("trace2skill", f"memory skills load skills --memory {memory}")
 
