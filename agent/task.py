@@ -54,8 +54,11 @@ class Task:
 
 
 def dump_task(task: Task) -> dict[str, Any]:
-    """A task as JSON, as the journal stores it."""
-    dumped: dict[str, Any] = adapter(Task).dump_python(task, mode="json")
+    """A task as JSON, as the journal stores it: with the absolute path of its workspace, since a later session may have
+    another working directory."""
+    path = task.workspace.path
+    absolute = replace(task.workspace, path=path.absolute() if path else None)
+    dumped: dict[str, Any] = adapter(Task).dump_python(replace(task, workspace=absolute), mode="json")
     return dumped
 
 
@@ -79,15 +82,15 @@ def resolve_task(task: Task, provider: Provider, base: Snapshot) -> Task:
     nox would call in place of the tool (`agent.measure.automation`), which a warning says. If the workspace is a folder
     below the named place, the tests still run from the named place, as the makers of such images do."""
     from agent.measure.adapters.registry import named_in
-    from agent.measure.automation import is_tool, look_through
+    from agent.measure.automation import inner_command, is_tool
 
     named = task.workspace
     if not (named.nested or is_tool(task.test_command)):
         return task
     with provider.at(base) as box:
-        place, inner = box.workdir, look_through(box, task.test_command)
+        place, inner = box.workdir, inner_command(box, task.test_command)
     if inner is not None:
-        log.warning("%s", inner.said)
+        log.warning("%s", inner.explanation)
         framework = named_in(inner.command) or "pytest"
         task = replace(task, test_command=inner.command, framework=task.framework or framework.replace("pytest", ""))
     if not named.nested:

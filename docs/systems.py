@@ -46,8 +46,8 @@ def _section(recipe: Recipe) -> Iterator[str]:
     if recipe.name in _figures():
         resolved, requests, test_runs = _figures()[recipe.name]
         yield (
-            f"Resolved with a simulated developer: {resolved} tasks, with {requests} requests and {test_runs} test runs "
-            "a task ([table](figures.md#published-searches-on-ten-tasks-with-a-simulated-developer)).\n"
+            f"Resolved with a simulated developer: {resolved} tasks, with {requests} requests and {test_runs} test "
+            "runs a task ([table](figures.md#published-searches-on-ten-tasks-with-a-simulated-developer)).\n"
         )
     yield "\n".join(("What differs:\n", *(f"- {sentence}" for sentence in recipe.differs), ""))
     yield "\n".join(("| what has to hold | test |", "|---|---|", *map(_row, recipe.checks), ""))

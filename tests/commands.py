@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["agent.__main__", "agent.cli.solve", "agent.build.composition", "pytest"])
+_FORKS.set_forkserver_preload(["pytest", "tests.commands", "tests.preloaded"])
 
 
 def ramify(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import docker
 import hypothesis
 import pytest
+import typer.main
 
 from sandboxes import Provider, Sandbox, Snapshot
 from sandboxes.docker.client import connect
@@ -107,6 +110,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         getattr(config, "workeroutput", {})["left_out"] = len(out)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no test need look for garbage in it."""
+    gc.freeze()
+
+
 def left_out(item: pytest.Item) -> bool:
     """Whether a quick run leaves the test out."""
     return any(item.get_closest_marker(name) for name in LEFT_OUT)
@@ -147,6 +155,16 @@ def _plain_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         program.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VIRTUAL_ENV", str(environment))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_made_once() -> Iterator[None]:
+    """Typer makes the options of all commands anew each time that one is run: a tenth of a second."""
+    made = cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", made)
+        patch.setattr("typer.testing._get_command", made)
         yield
 
 

@@ -22,7 +22,7 @@ from agent.measure.logs import PARSERS
 from agent.measure.protection import protect
 from agent.measure.reading import from_transcript
 from agent.measure.suite import GENEROUS
-from agent.measure.warm.planting import plan
+from agent.measure.warm.plugins import run_names
 from agent.task import Task
 from sandboxes import Change, ExecResult, Workspace
 
@@ -263,21 +263,21 @@ def test_an_xml_report_that_declares_entities_or_an_unknown_encoding_is_not_read
 @pytest.mark.parametrize("name", NAMES)
 def test_an_invocation_runs_the_command_and_names_a_report_that_nobody_can_guess(name):
     first, second = (
-        ADAPTERS[name].invocation(plan(()), f"cd x && {ADAPTERS[name].command}", (), GENEROUS) for _ in range(2)
+        ADAPTERS[name].invocation(run_names(()), f"cd x && {ADAPTERS[name].command}", (), GENEROUS) for _ in range(2)
     )
     assert "cd x && " in first.script
     assert first.captured or first.gather or first.script != second.script
 
 
 def test_options_that_a_command_gives_to_node_are_kept():
-    script = ADAPTERS["jest"].invocation(plan(()), "NODE_OPTIONS=--no-warnings npx jest", (), GENEROUS).script
+    script = ADAPTERS["jest"].invocation(run_names(()), "NODE_OPTIONS=--no-warnings npx jest", (), GENEROUS).script
     assert '.cjs "--no-warnings npx jest' in script
 
 
 def test_flags_that_a_command_gives_to_go_are_kept_and_an_alias_of_cargo_is_left_alone():
-    script = ADAPTERS["go"].invocation(plan(()), "GOFLAGS=-mod=vendor go test", ["p::TestA/b"], GENEROUS).script
+    script = ADAPTERS["go"].invocation(run_names(()), "GOFLAGS=-mod=vendor go test", ["p::TestA/b"], GENEROUS).script
     assert "\nGOFLAGS='-json -run=^(TestA)$ '-mod=vendor go test" in script
-    assert ADAPTERS["cargo"].invocation(plan(()), "cargo test-all", (), GENEROUS).script.endswith("cargo test-all")
+    assert ADAPTERS["cargo"].invocation(run_names(()), "cargo test-all", (), GENEROUS).script.endswith("cargo test-all")
 
 
 CHOICES = {

@@ -13,7 +13,7 @@ from agent.budget import Stop
 from agent.build.composition import start
 from agent.config import load
 from agent.measure import SuiteReport
-from agent.measure.automation import Inner, is_tool, look_through
+from agent.measure.automation import Inner, inner_command, is_tool
 from agent.measure.automation.calls import runs_tests
 from agent.measure.measurer import find_baseline
 from agent.run.action_log import task_of
@@ -22,6 +22,7 @@ from agent.solver.result import Result
 from agent.task import Task, resolve_task
 from sandboxes import Provider, Workspace
 from tests.measuring import ENV, GOAL, PROJECT
+from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
@@ -156,7 +157,7 @@ class Looking:
 
     def __call__(self, command: str) -> Inner | None:
         with self.provider.at(self.base) as box:
-            return look_through(box, command)
+            return inner_command(box, command)
 
     def line(self, command: str) -> str:
         found = self(command)
@@ -225,9 +226,9 @@ def test_a_command_that_runs_no_tool_costs_no_look_at_the_base_state() -> None:
 def test_it_is_said_what_is_run_and_what_is_not(look: Looking) -> None:
     found = look("./tox -e py311-full")
     assert found is not None
-    assert "'./tox -e py311-full' itself is not run; the tests run with its inner command" in found.said
-    assert "with the installed packages" in found.said
-    assert found.said.endswith("its other commands are left out: flake8 calc.py; python -c 'print(2)'")
+    assert "'./tox -e py311-full' itself is not run; the tests run with its inner command" in found.explanation
+    assert "with the installed packages" in found.explanation
+    assert found.explanation.endswith("its other commands are left out: flake8 calc.py; python -c 'print(2)'")
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_an_environment_of_the_tool_comes_first_where_there_is_one(provider: Pro
     assert line.startswith("KIND=told PATH=/workspace/.tox/py311/bin:/")
     assert line.endswith(" /workspace/.tox/py311/bin/python -m pytest tests -k 'a b'")
     assert look.line("nox -s tests").endswith(" /workspace/.nox/tests-3-12/bin/pytest -q tests")
-    assert "with the packages of /workspace/.nox/tests-3-12" in (look("nox -s tests") or Inner("", "")).said
+    assert "with the packages of /workspace/.nox/tests-3-12" in (look("nox -s tests") or Inner("", "")).explanation
 
 
 @pytest.mark.parametrize(
@@ -351,7 +352,9 @@ def begun(provider: Provider, folder: Path, command: str, files: Mapping[str, st
     return task, find_baseline(provider, task, base, 1)
 
 
-@pytest.mark.parametrize("name", TESTED)
+@pytest.mark.parametrize(
+    "name", slow_but(["tox, pytest and an environment", "tox and unittest", "nox and pytest"], TESTED)
+)
 def test_the_tests_that_a_tool_runs_are_reported_one_by_one(provider: Provider, tmp_path: Path, name: str) -> None:
     command, files, goal = TESTED[name]
     task, report = begun(provider, tmp_path, command, files)

@@ -6,22 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.projects import SOURCE, TESTS, commit, git, means
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
 
-SOLVE = [sys.executable, "-m", "agent", "solve", "--issue", "mean([]) divides by zero"]
+SOLVE = ["solve", "--issue", "mean([]) divides by zero"]
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1"}
-PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}', "-c", "measure.baseline_runs=1")
 
 
 def solve(repo, run, *options, before=()):
-    command = [*before, *SOLVE, *PLAIN, "--repo", str(repo), "--out", str(run), *options]
+    command = [*before, sys.executable, "-m", "agent", *SOLVE, *PLAIN, "--repo", str(repo), "--out", str(run), *options]
     return subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=500, check=False)
 
 
@@ -54,10 +54,12 @@ def test_a_source_that_cannot_be_parsed_is_named(tmp_path):
     ),
 )
 def test_tests_that_say_nothing_are_refused_with_a_remedy(tmp_path, options, code, says):
-    done = solve(means(tmp_path / "repo"), tmp_path / "run", *options)
-    assert (done.returncode, done.stdout) == (code, b"")
-    assert last_line(done).startswith("ramify: ")
-    assert says in last_line(done)
+    command = [*SOLVE, *PLAIN, "--repo", means(tmp_path / "repo"), "--out", tmp_path / "run", *options]
+    done = commands.ramify(command, cwd=tmp_path, env=ENVIRONMENT)
+    assert (done.returncode, done.stdout) == (code, "")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ramify: ")
+    assert says in last
 
 
 @pytest.mark.slow
@@ -119,13 +121,11 @@ def test_a_file_that_cannot_be_read_is_no_defect_and_its_name_orders_nothing(tmp
     (tmp_path / "bomb.xml").write_text('<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;">]><testsuites>&c;</testsuites>')
     (tmp_path / "encoded.xml").write_text('<?xml version="1.0" encoding="zz"?><a/>')
     repo = ("--repo", "repo") if arguments[0] == "solve" else ()
-    command = [sys.executable, "-m", "agent", *arguments, *repo]
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment, timeout=500, check=False)
+    done = commands.ramify([*arguments, *repo], cwd=tmp_path, env=ENVIRONMENT)
     assert done.returncode == code
-    assert says in last_line(done)
-    assert "\x1b" not in done.stderr.decode()
-    assert "defect" not in done.stderr.decode()
+    assert says in done.stderr.rstrip().splitlines()[-1]
+    assert "\x1b" not in done.stderr
+    assert "defect" not in done.stderr
 
 
 @pytest.mark.slow

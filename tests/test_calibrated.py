@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from benchmarks.perf.calibrated import MOST_FIXES, RIGHT_SCORES, WRONG_SCORES, C
 from benchmarks.perf.efforts_sim import Ran, Runs, Said, difference, remembered, table
 from benchmarks.perf.variants import Variant
 from tests.instances import make_benchmark
+from tests.tiers import slow_but
 
 LINES = 2000
 TEST = "test_calc.py::test_add"
@@ -85,7 +87,7 @@ def judged(developer: CalibratedDeveloper, change: bytes) -> float:
 
 
 class TestTheDrawnRates:
-    @pytest.mark.parametrize("right", [0.3, 0.75])
+    @pytest.mark.parametrize("right", slow_but([0.3], [0.3, 0.75]))
     def test_first_fixes_are_right_as_often_as_asked(self, known: Known, right: float) -> None:
         developer = CalibratedDeveloper(known, Rates(right=right), 0)
         share = sum(developer.line(n).first.right for n in range(LINES)) / LINES
@@ -161,7 +163,8 @@ def ends_of(line: Line, folder: Path, sources: dict[str, str]) -> dict[str, bool
         (place / "calc.py").write_text(f"def add(a, b):\n    return {text}\n")
         (place / "test_issue.py").write_text(line.tests["test_issue.py"])
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(place), str(place)]
-        ends[name] = subprocess.run(command, cwd=place, capture_output=True, check=False).returncode == 0
+        env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        ends[name] = subprocess.run(command, cwd=place, env=env, capture_output=True, check=False).returncode == 0
     return ends
 
 

@@ -74,7 +74,9 @@ def run_search(
         provider = NamespaceProvider(folder / "run" / "store")
         try:
             budget = Budget(max_nodes=max_nodes)
-            parts = Components(provider, policy_of(server, **options), search or Linear(), PassingTests(), budget)
+            parts = Components(
+                provider, policy_of(server, **options), search or Linear(), PassingTests(), budget, baseline_runs=1
+            )
             return Attempt(solve(task(repo), parts, run), run, server)
         finally:
             provider.close()

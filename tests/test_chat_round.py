@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from agent.budget import Usage
@@ -86,7 +87,8 @@ def request(folder: Path, model: Path, method: Any, rollouts: int = 4) -> Round:
         make_benchmark(folder / name, ids=(name,), test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
         for name in ("task", "held")
     )
-    settings = ("sandbox.kind=namespace", "sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'}")
+    box = ("sandbox.kind=namespace", "sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD='1'}")
+    settings = (*box, "measure.baseline_runs=1")
     learning = Learning(
         "chat",
         Wanted(max_steps=1, in_order=True),
@@ -189,19 +191,36 @@ def test_the_settings_may_not_name_the_policy(tmp_path: Path) -> None:
         turn(Round(tmp_path, tmp_path, Learning("chat"), conditions, policy=tmp_path), tmp_path / "r")
 
 
+def command(folder: Path, *more: str) -> Result:
+    """`ramify round` with the request's own programs."""
+    asked = request(folder, model := checkpoint(folder / "model", "a * b", "a + b"), "sft")
+    words = ["round", folder / "registry", "--tasks", folder / "task", "--held-out", folder / "held"]
+    words += ["--policy", model, "--learn", "sft", "--rollouts", 2, "--max-steps", 1, "--max-tried", 20, *more]
+    words += ["--train-python", folder / "trains", "--serve-python", folder / "serves"]
+    words += ["--port", asked.learning.port, *(word for each in asked.conditions.settings for word in ("-c", each))]
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
 @pytest.mark.slow
 @pytest.mark.namespace
-@pytest.mark.parametrize("more", [["--easy-first"], []], ids=["easy first", "any order"])
-def test_a_round_by_the_command_trains_in_order_where_that_is_asked_for(
-    more: list[str], namespaces: Path, tmp_path: Path
-) -> None:
-    asked = request(tmp_path, model := checkpoint(tmp_path / "model", "a * b", "a + b"), "sft")
-    words = ["round", tmp_path / "registry", "--tasks", tmp_path / "task", "--held-out", tmp_path / "held"]
-    words += ["--policy", model, "--learn", "sft", "--rollouts", 2, "--max-steps", 1, "--max-tried", 20, *more]
-    words += ["--train-python", tmp_path / "trains", "--serve-python", tmp_path / "serves"]
-    words += ["--port", asked.learning.port, *(word for each in asked.conditions.settings for word in ("-c", each))]
-    done = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+def test_a_round_by_the_command_trains_in_any_order(namespaces: Path, tmp_path: Path) -> None:
+    done = command(tmp_path)
     assert done.exit_code == 0, done.output
     made = tmp_path / "registry" / "v1"
-    assert json.loads((made / "rows" / "manifest.json").read_text())["easy_first"] == bool(more)
-    assert json.loads((made / "training" / "order.json").read_text())["in_order"] == bool(more)
+    assert not json.loads((made / "rows" / "manifest.json").read_text())["easy_first"]
+    assert not json.loads((made / "training" / "order.json").read_text())["in_order"]
+
+
+@pytest.mark.parametrize("more", [["--easy-first"], []], ids=["easy first", "any order"])
+def test_the_command_asks_for_an_order_where_that_is_wanted(
+    more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[Round]()
+
+    def turned(each: Round, *_: object) -> Policy:
+        asked.append(each)
+        return Policy("v1", "chat")
+
+    monkeypatch.setattr("benchmarks.self_training.turning.turn", turned)
+    assert command(tmp_path, *more).exit_code == 0
+    assert [each.learning.wanted.in_order for each in asked] == [bool(more)]

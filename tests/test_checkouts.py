@@ -39,7 +39,7 @@ Build = Callable[[Path], Path]
 Facts = tuple[int, int, str]
 
 ROOT = Path(__file__).parent.parent
-PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}', "-c", "measure.baseline_runs=1")
 
 
 @pytest.fixture

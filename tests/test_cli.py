@@ -33,7 +33,7 @@ from tests.trees import node
 
 ROOT = Path(__file__).parent.parent
 RAMIFY = (sys.executable, "-m", "agent")
-PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}')
+PLAIN = ("-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}', "-c", "measure.baseline_runs=1")
 """The tools of development are slow plugins."""
 
 
@@ -210,7 +210,7 @@ class TestRefusals:
     def test_a_run_that_is_refused_after_it_began_ends_with_the_reason(self, ramify, repo, tmp_path):
         task = Task("t", "x", Workspace(path=repo), "python3 -m pytest -q", ("nothing.py::test_x",))
         with pytest.raises(UsageError, match=r"there is no test 'nothing\.py::test_x'"):
-            solve(task, load(), tmp_path / "run")
+            solve(task, load(overrides=["measure.baseline_runs=1"]), tmp_path / "run")
         *_, ended = read_events(tmp_path / "run" / "journal.jsonl")
         assert (ended.status, ended.stop) == ("no_patch", "FAILED")
         assert ended.reason.startswith("there is no test 'nothing.py::test_x'")
@@ -435,7 +435,8 @@ class TestSolving:
         assert (repo / "calc.py").read_text() == before
         assert git(repo, "status", "--porcelain") == b""
         checkout.apply(repo, said.stdout.encode(), Path("run"))
-        tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, capture_output=True)
+        plain = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        tested = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=repo, env=plain, capture_output=True)
         assert tested.returncode == 0, tested.stdout
 
     @pytest.mark.slow

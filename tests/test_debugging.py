@@ -19,7 +19,7 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure.inside.values import VALUE_CHARACTERS, Values
 from agent.measure.inside.watching import Watch
 from agent.measure.measurer import find_baseline
-from agent.measure.probing.probes import look, read_probe
+from agent.measure.probing.probes import read_probe, run_probes
 from agent.measure.probing.watched import first_failure
 from agent.measure.suite import rules_for
 from agent.models.scripted import ScriptedModel, answer
@@ -208,9 +208,9 @@ def test_a_test_that_runs_out_of_time_tells_what_it_saw_until_then(provider, rep
         state = box.snapshot()
     rules = rules_for(provider, task(repo), base, baseline)
     rules = replace(rules, limits=replace(rules.limits, cpu_s=0.2))
-    looked = look(provider, task(repo), state, base, (), GOAL, (), rules)
-    assert looked.watched.error.said == "OutOfTime: ran out of time"
-    (spin,) = (each for each in looked.watched.functions if each.name == "spin")
+    probed = run_probes(provider, task(repo), state, base, (), GOAL, (), rules)
+    assert probed.watched.error.said == "OutOfTime: ran out of time"
+    (spin,) = (each for each in probed.watched.functions if each.name == "spin")
     assert spin.last.lines[-1][2]["turns"].first == ("1", "2", "3")
 
 

@@ -31,9 +31,9 @@ from agent.run.run import Run
 from agent.run.tree.node import Step
 from agent.search.linear import Linear
 from agent.solver.delegation.coordinating import Delegation
+from agent.solver.delegation.part_search import PartResult, share
 from agent.solver.delegation.plan import REST, SubTask, by_code, check, completed
 from agent.solver.delegation.planning import to_note
-from agent.solver.delegation.working import Work, share
 from agent.solver.result import Result
 from agent.solver.solve import solve
 from agent.task import Task, dump_task
@@ -41,6 +41,7 @@ from sandboxes import Snapshot, Workspace
 from sandboxes.namespace.provider import NamespaceProvider
 from tests.policies import Scripted
 from tests.projects import commit, git, task
+from tests.tiers import slow_but
 from tests.trees import node
 
 GOALS = ("t::a", "t::b", "t::c")
@@ -167,7 +168,9 @@ class Team:
         with self._provider.at(base) as box:
             box.write(PLACES.get(name, f"{name}.py"), (AGAIN if again else FIRST)[name].encode())
             state = box.snapshot()
-        return Work(base, state, True, Result("solved", b"", True, Stop.SOLVED, used, 0, directory, 1, 0.0, {}, {}))
+        return PartResult(
+            base, state, True, Result("solved", b"", True, Stop.SOLVED, used, 0, directory, 1, 0.0, {}, {})
+        )
 
     def watch(self, event):
         if isinstance(event, Added) and event.node.kind == "merge":
@@ -243,7 +246,7 @@ def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state
             box.write("shared.py", AGAIN["c"].encode())
             state = box.snapshot()
         nothing = Result("improved", b"", True, Stop.EXHAUSTED, Usage(), 0, directory, 1, 0.0, {}, {})
-        return Work(base, state, False, nothing)
+        return PartResult(base, state, False, nothing)
 
     with Run.open(tmp_path / "run") as run:
         parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)
@@ -256,23 +259,25 @@ def test_of_a_part_that_is_not_done_the_best_is_kept_beside_the_integrated_state
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize(("fails", "status"), [("", "submitted"), ("two", "improved")])
+@pytest.mark.parametrize(("fails", "status"), slow_but([("", "submitted")], [("", "submitted"), ("two", "improved")]))
 def test_where_no_test_is_a_goal_the_merged_parts_that_a_model_submitted_are_the_answer(
     provider, tmp_path, fails, status
 ):
     plan = {"parts": [{"id": name, "statement": "Do it.", "goal_tests": []} for name in ("one", "two")]}
     plan["parts"][1]["depends_on"] = ["one"]
+    before = {}
 
     def work(task, base, directory, parts, known):
         name = task.id.rpartition("/")[2]
         with Run.open(directory) as run:
             run.record(Started(dump_task(task), {}, base))
         with provider.at(base) as box:
+            before[name] = box.exec(["find", "-name", "[a-z]*.py"], timeout_s=100).stdout.decode().split()
             box.write(f"{name}.py", b"DONE = True\n")
             state = box.snapshot()
         found = Result("submitted", b"", True, Stop.EXHAUSTED, Usage(), 0, directory, 1, 0.0, {}, {})
         submits = Step((Submit(),), (Observation("Submitted."),), "Done.")
-        return Work(base, None if name == fails else state, name != fails, found, submits)
+        return PartResult(base, None if name == fails else state, name != fails, found, submits)
 
     with Run.open(tmp_path / "run") as run:
         parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1)
@@ -280,6 +285,7 @@ def test_where_no_test_is_a_goal_the_merged_parts_that_a_model_submitted_are_the
         model = ScriptedModel([answer(json.dumps(plan))])
         result = solve(wanted, parts, run, begin=partial(Delegation, work, model))
     assert result.status == status
+    assert ("./one.py" in before["one"], "./one.py" in before["two"]) == (False, True)
     assert [f"b/{name}.py".encode() in result.patch for name in ("one", "two")] == [True, not fails]
 
 

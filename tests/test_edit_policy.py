@@ -20,11 +20,11 @@ from agent.learning import training
 from agent.models import Ask, directly
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import AT_ONCE, ScoringModel
-from agent.policy.edit.choosing import chosen
 from agent.policy.edit.context import CHARACTERS, Context, contexts, printed_by
-from agent.policy.edit.counts import EVEN, Counts, counted
+from agent.policy.edit.counts import SMOOTHING, Counts, count_edits
 from agent.policy.edit.features import features
-from agent.policy.edit.ranking import ByCounts, ByModel, Choice, Likeliest, Together, Uniform, shares
+from agent.policy.edit.ranking import ByCounts, ByModel, Choice, MutateOrder, Together, Uniform, shares
+from agent.policy.edit.ranking_options import ranking_of
 from agent.policy.edit.record import Ranked
 from agent.run.run import Run
 from agent.search.mcts import Mcts
@@ -164,7 +164,7 @@ class TestCounts:
 
     def test_a_weight_is_the_smoothed_share_of_each_feature_by_the_usual_one(self) -> None:
         usual = 10 / 100
-        known = [(8 + EVEN * usual) / (20 + EVEN), (5 + EVEN * usual) / (50 + EVEN)]
+        known = [(8 + SMOOTHING * usual) / (20 + SMOOTHING), (5 + SMOOTHING * usual) / (50 + SMOOTHING)]
         assert self.COUNTS.weight([self.EDIT], 1.0) == pytest.approx(sum(log(each / usual) for each in known))
 
     def test_an_unknown_kind_of_edit_is_neither_likelier_nor_less(self) -> None:
@@ -213,7 +213,7 @@ class TestRankings:
 
     def test_rankings_that_go_together_multiply_what_each_finds_likely(self) -> None:
         choices = [Choice(self.EDITS, likely, None) for likely in (0.8, 0.4, 0.2)]
-        both = Together((Likeliest(), Likeliest("again")))
+        both = Together((MutateOrder(), MutateOrder("again")))
         parts = [(0.5 / 3 + 0.5 * part / 7) ** 2 for part in (4, 2, 1)]
         wanted = [each / sum(parts) for each in parts]
         assert shares(both.weights(choices, directly, Random(0))) == pytest.approx(wanted)
@@ -221,13 +221,13 @@ class TestRankings:
 
     def test_one_ranking_that_is_sure_and_wrong_does_not_overrule_the_order_of_another(self) -> None:
         choices = [Choice(self.EDITS, likely, None) for likely in (1e-6, 0.1, 0.2, 0.7)]
-        both = Together((Likeliest(), Sure([0.0, -30.0, -20.0, -40.0])))
+        both = Together((MutateOrder(), Sure([0.0, -30.0, -20.0, -40.0])))
         found = both.weights(choices, directly, Random(0))
         assert found[3] > found[2] > found[1]
 
     def test_where_one_ranking_can_weigh_nothing_the_others_decide(self) -> None:
         choices = [Choice(self.EDITS, likely, None) for likely in (0.05, 0.9, 0.04)]
-        found = Together((Likeliest(), Sure([-inf] * 3))).weights(choices, directly, Random(0))
+        found = Together((MutateOrder(), Sure([-inf] * 3))).weights(choices, directly, Random(0))
         assert found[1] > found[0] > found[2]
 
     def test_edits_of_a_function_that_is_too_long_for_the_model_come_last(self, key: None) -> None:
@@ -302,12 +302,12 @@ class TestScoring:
 )
 def test_a_ranking_that_does_not_exist_or_lacks_something_is_refused(options: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        chosen(options, lambda name: pytest.fail(name))
+        ranking_of(options, lambda name: pytest.fail(name))
 
 
 def test_several_rank_together_where_their_names_are_joined(tmp_path: Path) -> None:
     Counts(4, 2, {}).write(tmp_path / "counts.json")
-    ranking, others = chosen({"by": "counts+mutate", "counts": tmp_path / "counts.json", "width": 3}, pytest.fail)
+    ranking, others = ranking_of({"by": "counts+mutate", "counts": tmp_path / "counts.json", "width": 3}, pytest.fail)
     assert ranking.version == f"counts@{Counts(4, 2, {}).digest}+mutate"
     assert others == {"width": 3}
 
@@ -315,7 +315,7 @@ def test_several_rank_together_where_their_names_are_joined(tmp_path: Path) -> N
 def test_mutate_ranks_with_whatever_else_is_named_unless_it_is_said_who_ranks(tmp_path: Path) -> None:
     Counts(4, 2, {}).write(tmp_path / "counts.json")
     counts = {"counts": tmp_path / "counts.json"}
-    versions = [chosen(options, pytest.fail)[0].version for options in ({}, counts, counts | {"by": "counts"})]
+    versions = [ranking_of(options, pytest.fail)[0].version for options in ({}, counts, counts | {"by": "counts"})]
     alone = f"counts@{Counts(4, 2, {}).digest}"
     assert versions == ["mutate", f"{alone}+mutate", alone]
 
@@ -348,7 +348,7 @@ def test_a_search_goes_by_the_model_and_its_tree_can_be_counted(namespaces: Path
         ranked = Ranked.of(run, 0)
         assert ranked is not None
         assert BUG in ranked.contexts[0].text
-        counts = counted([run])
+        counts = count_edits([run])
     assert (counts.tried, counts.right, counts.runs) == (1, 1, 1)
     assert counts.by["change:< -> <="] == (1, 1)
     assert counts.policies == ("edit/1/openai/tiny",)

@@ -23,6 +23,8 @@ from sandboxes.namespace.provider import NamespaceProvider
 from tests.projects import wheel
 from tests.tiers import examples
 
+LONG = examples(200, 80)
+"""The states of a long path: enough for layers to be merged twice."""
 PATHS = (
     *("a", "b", "d", "d/x", "d/e/z", "pkg", "pkg/deep", "pkg/deep/one.txt", "crlf.txt", "link", "build/out.o", "n.log"),
     *("/tmp/t", "/tmp/t/u", "/root/r", "/root/.config/rc", "/dev/shm/s", "/opt/o", "/etc/shells"),
@@ -174,12 +176,12 @@ class TestNamespace:
 
     @settings(SLOWLY, max_examples=1)
     @given(operations=st.lists(OPERATIONS, min_size=40, max_size=40), rng=st.randoms(use_true_random=False))
-    def test_so_do_two_hundred_states_on_one_path(self, provider, base, operations, rng) -> None:
+    def test_so_do_all_states_on_one_long_path(self, provider, base, operations, rng) -> None:
         states, last = [], base
-        for level in range(1, 201):
+        for level in range(1, LONG + 1):
             with provider.at(last) as box:
-                act(box, *operations[level // 5]) if level % 5 == 0 and level < 200 else box.write("n", b"%d" % level)
-                seen = look(box) if level % 40 == 0 else ""
+                act(box, *operations[level // 5]) if level % 5 == 0 and level < LONG else box.write("n", b"%d" % level)
+                seen = look(box) if level % (LONG // 5) == 0 else ""
                 last = box.snapshot()
             states += [(last, seen)] if seen else []
         rng.shuffle(states)

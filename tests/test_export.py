@@ -108,7 +108,7 @@ class TestWinningPaths:
         made.add(0, 1.0, [edit("a")])
         made.note(1, "verdict", {"solved": False, "patch": None})
         with made.close() as run:
-            assert rows(run, "sft") == [{"refused": "no way of the run succeeded"}]
+            assert rows(run, "sft") == [{"skipped": "no way of the run succeeded"}]
 
     def test_train_a_turn_that_they_share_once(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
@@ -247,7 +247,7 @@ class TestSiblingPairs:
         made.add(0, 0.1, [edit("b")])
         with made.close() as run:
             assert rows(run, "preference", pairs="success") == [
-                {"refused": "no two siblings of the tree differ in worth"}
+                {"skipped": "no two siblings of the tree differ in worth"}
             ]
 
     def test_go_by_the_search_the_critic_or_both(self, tmp_path: Path) -> None:
@@ -289,8 +289,8 @@ class TestSiblingPairs:
             said = answer("ok", ("edit", {"path": "a", "old_str": "", "new_str": told}))
             made.add(0, value, [made.asks(0, [{"role": "user", "content": told}], said, Edit("a", "", told))])
         with made.close() as run:
-            assert rows(run, "preference") == [{"refused": "siblings were not asked the same"}]
-            assert rows(run, "preference", told="any") == [{"refused": "siblings were not asked the same"}]
+            assert rows(run, "preference") == [{"skipped": "siblings were not asked the same"}]
+            assert rows(run, "preference", told="any") == [{"skipped": "siblings were not asked the same"}]
 
     def test_may_be_of_siblings_one_of_which_was_told_more_at_the_end(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
@@ -299,7 +299,7 @@ class TestSiblingPairs:
             said = answer(f"after {count}", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
             made.add(0, value, [made.asks(0, told[:count], said, Edit("a", "", "x"))])
         with made.close() as run:
-            assert rows(run, "preference") == [{"refused": "siblings were not asked the same"}]
+            assert rows(run, "preference") == [{"skipped": "siblings were not asked the same"}]
             (row,) = rows(run, "preference", told="any")
         assert (row["prompt"], row["chosen"][0]["content"]) == (told[:1], "after 2")
         assert not row["provenance"]["exact"]
@@ -312,14 +312,14 @@ class TestSiblingPairs:
         with made.close() as run:
             found = rows(run, "preference", most=3)
         assert [row["margin"] for row in found if "margin" in row] == pytest.approx([0.5, 0.9, 0.8])
-        assert {row["refused"] for row in found if "refused" in row} == {"its tree has enough pairs (option `most`)"}
+        assert {row["skipped"] for row in found if "skipped" in row} == {"its tree has enough pairs (option `most`)"}
 
     def test_that_did_the_same_are_refused(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         made.add(0, 1.0, [edit("same")])
         made.add(0, 0.1, [edit("same")])
         with made.close() as run:
-            assert rows(run, "preference") == [{"refused": "siblings did the same"}]
+            assert rows(run, "preference") == [{"skipped": "siblings did the same"}]
 
 
 class TestPairsOfSeveralRuns:
@@ -420,7 +420,7 @@ class TestFormats:
         for run in (small, chat):
             for row in rows(run, name):
                 assert json.loads(json.dumps(row)) == row
-                assert "refused" in row or row["provenance"]["task"] == "means-1"
+                assert "skipped" in row or row["provenance"]["task"] == "means-1"
 
 
 def test_answers_that_are_alike_belong_to_the_turn_that_was_told_the_same(tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ def test_a_run_of_a_real_server_gives_the_conversations_that_the_server_was_sent
     ]
     server = serve(script)
     with Run.open(tmp_path / "run") as run:
-        parts = Components(provider, ChatPolicy(client(server)), Linear(), PassingTests(), Budget())
+        parts = Components(provider, ChatPolicy(client(server)), Linear(), PassingTests(), Budget(), baseline_runs=1)
         assert solve(task(means(tmp_path / "repo")), parts, run).status == "solved"
         mended, rest = rows(run, "sft")
     _, second, _, last = (request["messages"] for request in server.requests)

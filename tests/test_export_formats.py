@@ -63,22 +63,22 @@ class TestMerges:
     def test_are_no_outcome_of_one_branch(self, tmp_path: Path, form: str, others: int) -> None:
         with merged_tree(tmp_path) as run:
             found = rows(run, form)
-        assert [row for row in found if "refused" in row] == [{"refused": "a merge of two branches"}]
-        assert [row["provenance"]["node"] for row in found if "refused" not in row] == [2] * others
+        assert [row for row in found if "skipped" in row] == [{"skipped": "a merge of two branches"}]
+        assert [row["provenance"]["node"] for row in found if "skipped" not in row] == [2] * others
 
     def test_of_parts_are_none_either_nor_is_what_was_built_on_them(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         made.add(0, 0.3, [], kind="merge")
         made.add(1, 1.0, [edit("last")])
         with made.close() as run:
-            assert rows(run, "sft") == [{"refused": "a merge of two branches"}]
+            assert rows(run, "sft") == [{"skipped": "a merge of two branches"}]
 
     def test_are_no_worse_way_that_could_be_taken_back(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         made.add(0, 0.1, [], kind="partial")
         made.add(0, 1.0, [replacing("a = 1", "a = 2")])
         with made.close() as run:
-            assert rows(run, "revision") == [{"refused": "a merge of two branches"}]
+            assert rows(run, "revision") == [{"skipped": "a merge of two branches"}]
 
 
 class TestKto:
@@ -301,24 +301,24 @@ class TestRevision:
         whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
         with wrong_then_right(tmp_path, [whole], [0.1]) as run:
             (row,) = rows(run, "revision")
-        assert row == {"refused": "the run does not know how to undo a change of the worse way"}
+        assert row == {"skipped": "the run does not know how to undo a change of the worse way"}
 
     def test_refuses_commands_that_may_have_changed_files(self, tmp_path: Path) -> None:
         moved = Step((Shell("mv f.py g.py"),), (Observation("exit code: 0"),))
         with wrong_then_right(tmp_path, [moved], [0.1]) as run:
-            assert rows(run, "revision") == [{"refused": "the worse way ran a shell command that changed files"}]
+            assert rows(run, "revision") == [{"skipped": "the worse way ran a shell command that changed files"}]
 
     def test_refuses_a_turn_of_which_it_is_not_known_what_its_calls_did(self, tmp_path: Path) -> None:
         cut_off = Step((Edit("f.py", "b = 1", "b = 9"), Edit("f.py", "c = 1", "c = 9")), (Observation("Edited f.py."),))
         with wrong_then_right(tmp_path, [cut_off], [0.1]) as run:
-            assert rows(run, "revision") == [{"refused": "not all actions of the worse way were carried out"}]
+            assert rows(run, "revision") == [{"skipped": "not all actions of the worse way were carried out"}]
 
     def test_passes_over_what_was_tried_after_the_task_was_solved(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
         made.add(0, 1.0, [replacing("a = 1", "a = 2")])
         made.add(1, 0.1, [replacing("b = 1", "b = 9")])
         with made.close() as run:
-            assert rows(run, "revision") == [{"refused": "no way of the run is worse than the right one"}]
+            assert rows(run, "revision") == [{"skipped": "no way of the run is worse than the right one"}]
 
     def test_makes_as_many_rows_as_it_may_whatever_is_refused(self, tmp_path: Path) -> None:
         whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
@@ -344,11 +344,11 @@ class TestRevision:
 
     def test_refuses_a_way_on_which_nothing_was_wrong(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.4]) as run:
-            assert rows(run, "revision") == [{"refused": "no step of the worse way was a step back"}]
+            assert rows(run, "revision") == [{"skipped": "no step of the worse way was a step back"}]
 
     def test_passes_over_leaves_that_are_hardly_worse(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.2]) as run:
-            assert rows(run, "revision", gap=0.8) == [{"refused": "no way of the run is worse than the right one"}]
+            assert rows(run, "revision", gap=0.8) == [{"skipped": "no way of the run is worse than the right one"}]
             assert len(rows(run, "revision", gap=0.79)) == 1
 
 
@@ -391,13 +391,13 @@ class TestTraversal:
         made.add(0, 0.3, [replacing("a = 1", "a = 2")])
         made.add(1, 1.0, [replacing("b = 1", "b = 2")])
         with made.close() as run:
-            assert rows(run, "traversal") == [{"refused": "the search never went back"}]
+            assert rows(run, "traversal") == [{"skipped": "the search never went back"}]
 
     def test_is_refused_where_a_way_back_is_no_edit_or_the_search_was_too_long(self, tmp_path: Path) -> None:
         moved = Step((Shell("mv f.py g.py"),), (Observation("exit code: 0"),))
         with self.searched(tmp_path, two=moved) as run:
-            assert rows(run, "traversal") == [{"refused": "the worse way ran a shell command that changed files"}]
-            assert rows(run, "traversal", states=3) == [{"refused": "more states were visited than a row may have"}]
+            assert rows(run, "traversal") == [{"skipped": "the worse way ran a shell command that changed files"}]
+            assert rows(run, "traversal", states=3) == [{"skipped": "more states were visited than a row may have"}]
 
 
 class TestRetro:
@@ -440,7 +440,7 @@ class TestRetro:
         assert on == [[("shared", True), ("a", True)], [("shared", False), ("b", True)]]
 
     def test_says_of_paths_that_were_not_looked_at_what_is_to_be_done(self, small: Run) -> None:
-        assert rows(small, "retro") == [{"refused": "ramify shorten has not looked at the path"}]
+        assert rows(small, "retro") == [{"skipped": "ramify shorten has not looked at the path"}]
 
 
 class TestPlans:

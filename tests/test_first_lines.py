@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from agent.analysis.report.baseline import missing_modules
 from agent.analysis.report.summary import tally
 from agent.measure import Outcome, SuiteReport
 from tests import commands
 from tests.projects import commit
 
-PLAIN = ("-c", 'sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"')
+PLAIN = ("-c", 'sandbox.env.PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"', "-c", "measure.baseline_runs=1")
 WRONG = {
     "calc.py": "def larger(a, b):\n    return a if a < b else b\n",
     "test_calc.py": "from calc import larger\n\n\ndef test_larger():\n    assert larger(1, 2) == 2\n\n\n"
@@ -59,6 +60,11 @@ def test_a_state_of_which_only_the_goal_tests_ran_has_no_other_counts():
     whole = SuiteReport({"a": passed, "b": passed, "c": failed})
     assert tally(whole, ("a", "b")) == "goal 2/2, 2 passed, 1 failed"
     assert tally(whole) == "2 passed, 1 failed"
+
+
+def test_a_missing_module_with_the_name_of_a_package_of_ours_has_another_remedy():
+    report = SuiteReport({"t.py": Outcome.ERROR}, messages={"t.py": "ModuleNotFoundError: No module named 'agent.it'"})
+    assert list(missing_modules(report, ()))[-1].endswith("give the tests an environment without it (--python DIR)")
 
 
 def test_where_no_test_fails_there_is_nothing_to_fix(ramify):

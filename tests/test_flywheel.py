@@ -82,10 +82,10 @@ SOURCES = [path for folder in ("agent", "benchmarks", "sandboxes") for path in s
 
 
 @pytest.mark.slow
-def test_what_a_row_shows_is_told_for_every_function_of_this_project() -> None:
+def test_what_a_row_shows_is_told_for_every_function_of_a_third_of_this_projects_files() -> None:
     """However its strings, comments and layout are."""
     told = 0
-    for path in SOURCES:
+    for path in SOURCES[::3]:
         data = path.read_bytes()
         whole = list(functions(str(path), data))
         for function, context in zip(whole, contexts(str(path), data, [each.first for each in whole]), strict=True):

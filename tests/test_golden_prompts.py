@@ -75,7 +75,7 @@ def test_a_model_reads_this(provider: Provider, tmp_path: Path, name: str) -> No
         model = ScriptedModel(script)
         wanted = task(repo, **({"goal_failing": False} | mode.changes))
         with Run.open(tmp_path / f"run{number}") as run:
-            parts = Components(provider, ChatPolicy(model), Auto(), PassingTests(), Budget())
+            parts = Components(provider, ChatPolicy(model), Auto(), PassingTests(), Budget(), baseline_runs=1)
             assert solve(wanted, parts, run).resolved
             told.append(run.tree[1].steps[0].observations[-1].text)
         opening = [message["content"] for message in model.heard[0]]

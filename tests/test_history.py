@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -32,6 +32,7 @@ from agent.run.tree.choice import Choice
 from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace
 from sandboxes.namespace.provider import NamespaceProvider
+from tests import commands
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.projects import git, task
 
@@ -57,7 +58,11 @@ def searched(namespaces, tmp_path_factory):
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
     with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
         search = Planned(CHOICES)
-        solve(wanted, Components(provider, Doing((SPOILT, LOW, HIGH)), search, PassingTests(), Budget()), run)
+        solve(
+            wanted,
+            Components(provider, Doing((SPOILT, LOW, HIGH)), search, PassingTests(), Budget(), baseline_runs=1),
+            run,
+        )
     assert ramify("log", folder / "run").stderr == ""
     return folder
 
@@ -156,9 +161,9 @@ class TestTheHistory:
         assert after.keys() - before.keys() == {f"{NODES}/5"}
 
     def test_loses_no_node_to_two_processes_that_write_it_at_once(self, fresh):
-        command = [sys.executable, "-m", "agent", "log", str(fresh)]
-        both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-        first, second = (process.communicate(timeout=500)[0] for process in both)
+        with ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(commands.ramify, ["log", fresh], cwd=fresh, env=os.environ) for _ in range(2)]
+        first, second = (done.result().stdout for done in both)
         assert first == second
         assert nodes(fresh) == [0, 1, 2, 3, 4]
 

@@ -267,6 +267,7 @@ class TestASubmit:
         assert done.seen[-1] == [ACCEPTED]
         assert (done.result.status, len(done.heard)) == ("submitted", 2)
 
+    @pytest.mark.slow
     def test_of_lines_that_were_only_removed_is_reviewed_like_any_other(self, attempt: Solve) -> None:
         done = attempt(
             [says("a", bash("sed -i '/len(numbers) < 0/,+1d' means.py")), says("b", SUBMIT), says("c", SUBMIT)]
@@ -282,8 +283,11 @@ class TestASubmit:
         assert (done.result.status, done.result.stop, done.result.patch) == ("no_patch", Stop.SUBMITTED, b"")
         assert len(done.heard) == 2
 
-    @pytest.mark.parametrize("known", [False, True], ids=["goals unknown", "goals known"])
-    @pytest.mark.parametrize("name", slow_but(["mcts"], sorted(SEARCHES)))
+    @pytest.mark.parametrize(
+        ("name", "known"),
+        slow_but([("mcts", False)], [(name, known) for name in sorted(SEARCHES) for known in (False, True)]),
+        ids=lambda value: {True: "goals known", False: "goals unknown"}.get(value),
+    )
     def test_ends_its_line_whatever_the_search(self, attempt: Solve, name: str, known: bool) -> None:
         """Where a goal still fails, other lines begin elsewhere."""
         answered: list[Tool] = []

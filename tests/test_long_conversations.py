@@ -160,7 +160,14 @@ def test_the_whole_of_a_result_that_was_cut_is_kept_with_the_run(provider: Provi
         answer("", ("submit", {})),
     ]
     with Run.open(tmp_path / "run") as run:
-        parts = Components(provider, ChatPolicy(ScriptedModel(script)), BestOfN(1), PassingTests(), Budget(max_nodes=2))
+        parts = Components(
+            provider,
+            ChatPolicy(ScriptedModel(script)),
+            BestOfN(1),
+            PassingTests(),
+            Budget(max_nodes=2),
+            baseline_runs=1,
+        )
         solve(task(means(tmp_path / "repo")), parts, run)
     with Run.read(tmp_path / "run") as run:
         long, short = run.tree[1].steps[0].observations

@@ -13,9 +13,9 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.baseline import joined
 from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.regressions import regressions
-from agent.measure.scopes.changed import Changed
+from agent.measure.scopes.changed import FileChange
 from agent.measure.scopes.durations import FILE_S, TEST_S, Durations
-from agent.measure.scopes.functions import about_first
+from agent.measure.scopes.functions import most_relevant_first
 from agent.measure.timing import Timing
 from tests.measuring import CONFTEST, Lab
 
@@ -116,7 +116,7 @@ def test_a_part_of_a_long_file_is_run_by_unittest_too(provider, tmp_path):
 
 
 def about(source, *names, words=()):
-    return about_first(source, {"m.py": Changed(names=frozenset(names), words=frozenset(words))})
+    return most_relevant_first(source, {"m.py": FileChange(names=frozenset(names), words=frozenset(words))})
 
 
 def test_functions_that_mention_what_is_changed_come_before_those_named_like_it_and_these_before_the_rest():

@@ -483,9 +483,9 @@ def test_a_command_that_cannot_be_measured_is_refused_with_a_remedy(provider, tm
 
 
 def test_the_pythons_of_a_base_state_are_looked_for_once(lab: Lab) -> None:
-    first = rules_for(lab.provider, lab.task, lab.base)
+    first, baseline = rules_for(lab.provider, lab.task, lab.base), lab.baseline
     forks = lab.provider.forked.times
-    assert rules_for(lab.provider, lab.task, lab.base, lab.baseline).site_packages == first.site_packages != ()
+    assert rules_for(lab.provider, lab.task, lab.base, baseline).site_packages == first.site_packages != ()
     assert lab.provider.forked.times == forks
 
 

@@ -216,7 +216,9 @@ def test_a_resumed_run_sends_the_reasoning_of_earlier_turns_unchanged(
 
     def sit() -> Any:
         with Run.open(tmp_path / "run") as run:
-            parts = Components(provider, ChatPolicy(speak(server)), Linear(), PassingTests(), Budget(max_nodes=5))
+            parts = Components(
+                provider, ChatPolicy(speak(server)), Linear(), PassingTests(), Budget(max_nodes=5), baseline_runs=1
+            )
             return solve(wanted, parts, run)
 
     assert "refuses the key" in str(sit().error)

@@ -12,6 +12,7 @@ from agent.policy.mutate import edits
 from agent.policy.mutate.candidates import candidates, distinct
 from agent.policy.mutate.source import Source, Unsupported
 from tests.mutating import QUEUE, TABS, applied, every_line, results
+from tests.tiers import examples
 
 LINES = QUEUE.count("\n")
 layouts = st.builds(
@@ -22,7 +23,7 @@ layouts = st.builds(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12, 4), deadline=None)
 @given(layouts)
 def test_every_candidate_compiles_and_differs_from_all_others(data):
     found = results(data, limit=250)
@@ -32,7 +33,7 @@ def test_every_candidate_compiles_and_differs_from_all_others(data):
         ast.parse(result)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12, 4), deadline=None)
 @given(layouts, st.integers(1, LINES))
 def test_what_lies_outside_the_suspicious_lines_statement_stays_as_it_was(data, line):
     source = Source("module.py", data)
@@ -43,7 +44,7 @@ def test_what_lies_outside_the_suspicious_lines_statement_stays_as_it_was(data, 
         assert result.endswith(data[last:])
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8, 3), deadline=None)
 @given(layouts)
 def test_a_file_keeps_its_line_ends(data):
     ends = b"\r\n" if b"\r\n" in data else b"\n"
@@ -53,7 +54,7 @@ def test_a_file_keeps_its_line_ends(data):
         assert result.endswith(b"\n") == final
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8, 3), deadline=None)
 @given(layouts)
 def test_edits_at_lines_make_the_same_file_as_the_changes(data):
     source = Source("module.py", data)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.actions import Edit
 from agent.policy.mutate.history import retrace
-from agent.policy.mutate.localise import crash_sites, ochiai, sharpened
+from agent.policy.mutate.localise import boosted, crash_sites, ochiai
 from tests.mutating import applied
 
 LINES = {
@@ -37,7 +37,7 @@ def test_a_failing_test_that_is_no_goal_does_not_count():
 
 def test_the_line_where_a_failure_ended_is_the_most_suspicious():
     message = "m.py:1: in f\n    g()\nm.py:3: AttributeError\n"
-    sharp = sharpened(ochiai(LINES, {"bad", "worse"}, {"good"}), crash_sites([message], lambda path: path == "m.py"))
+    sharp = boosted(ochiai(LINES, {"bad", "worse"}, {"good"}), crash_sites([message], lambda path: path == "m.py"))
     assert max(sharp["m.py"], key=sharp["m.py"].get) == 3
     assert sharp["m.py"][4] < sharp["m.py"][3]
 

@@ -54,7 +54,9 @@ def attempt(place, wanted, **limits):
     """Solve a task in a directory; a second call goes on with the same run."""
     with Run.open(place / "run") as run:
         provider = NamespaceProvider(place / "run" / "store")
-        parts = Components(provider, mutating(run), BestFirst(), PassingTests(), Budget(**limits), localise=True)
+        parts = Components(
+            provider, mutating(run), BestFirst(), PassingTests(), Budget(**limits), localise=True, baseline_runs=1
+        )
         try:
             return solve(wanted, parts, run), run
         finally:

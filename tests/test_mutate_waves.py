@@ -21,7 +21,7 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position, Proposal
 from agent.policy.mutate import MutatePolicy
-from agent.policy.mutate.rejoin import Repair, joined, repairs
+from agent.policy.mutate.combining import Repair, combined, repairs
 from agent.policy.mutate.source import Change, Source, apply
 from agent.run.rollouts import Briefing, Summary
 from agent.run.run import Run
@@ -176,21 +176,21 @@ def _repair(start: int, end: int, *gained: str, text: str = "x") -> Repair:
 class TestJoiningRepairs:
     def test_puts_those_first_that_make_the_most_tests_pass_then_the_fewest(self) -> None:
         a, b, c = _repair(0, 1, "a"), _repair(5, 6, "b", "c"), _repair(8, 9, "d")
-        gains = [sorted(repair.gained) for repair in joined([a, b, c])]
+        gains = [sorted(repair.gained) for repair in combined([a, b, c])]
         assert gains == [["a", "b", "c", "d"], ["a", "b", "c"], ["b", "c", "d"], ["a", "d"]]
 
     def test_takes_a_change_that_several_made_once(self) -> None:
         shared = Change(0, 1, "x")
         one = Repair({"a.py": (shared, Change(4, 5, "y"))}, frozenset("a"))
         two = Repair({"a.py": (shared, Change(8, 9, "z"))}, frozenset("b"))
-        (both,) = joined([one, two])
+        (both,) = combined([one, two])
         assert [change.start for change in both.changes["a.py"]] == [0, 4, 8]
 
     @pytest.mark.parametrize(
         ("two", "joins"), [((4, 6), False), ((5, 9), True), ((5, 5), False), ((6, 6), True)], ids=str
     )
     def test_leaves_those_apart_whose_order_would_matter(self, two: tuple[int, int], joins: bool) -> None:
-        assert bool(list(joined([_repair(2, 5, "a"), _repair(*two, "b")]))) == joins
+        assert bool(list(combined([_repair(2, 5, "a"), _repair(*two, "b")]))) == joins
 
 
 lines = st.lists(st.sampled_from(["a = 1", "b = 2", "", "c = 3", "d = 'é'"]), max_size=12)

@@ -184,7 +184,7 @@ def test_a_run_ends_where_a_state_is_damaged(tmp_path: Path) -> None:
         return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
 
     with Run.open(tmp_path / "run") as run, NamespaceProvider(tmp_path / "run" / "store", paranoid=True) as provider:
-        parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
+        parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget(), baseline_runs=1)
         result = solve(task(means(tmp_path / "repo")), parts, run)
     assert isinstance(result.error, StateDamaged)
     assert (result.stop, result.forked.mismatches) == (Stop.FAILED, 1)

@@ -47,7 +47,8 @@ def ramify(repo, tmp_path, *argv, **more):
 
 
 def report_of(repo, file, *argv):
-    subprocess.run([sys.executable, "-m", "pytest", "-q", f"--junitxml={file}", *argv], cwd=repo, capture_output=True)
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={file}", *argv]
+    subprocess.run(command, cwd=repo, env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, capture_output=True)
     return file
 
 

@@ -99,7 +99,7 @@ def test_the_rows_of_a_run_ask_what_the_value_asks_and_answer_by_the_leaves_belo
             provider, policy, BestOfN(2), verifier(server), Budget(max_nodes=9), baseline_runs=1, lines=2, rounds=waves
         )
         solve(task(repo, goal_tests=(GOAL,)), parts, run)
-        rows = [row for row in Verifier()(run) if "refused" not in row]
+        rows = [row for row in Verifier()(run) if "skipped" not in row]
     told = [(row["prompt"][0]["content"], row["completion"][0]["content"]) for row in rows]
     assert {said for text, said in told if "< -1:" in text} == {"no"}
     assert {said for text, said in told if "not numbers" in text} == {"yes"}
@@ -115,7 +115,7 @@ def test_a_state_whose_patch_is_not_kept_gives_no_row(tmp_path):
     with Run.read(tmp_path / "run") as run:
         first, second = Verifier()(run)
     assert first["completion"] == [{"role": "assistant", "content": "yes"}]
-    assert second == {"refused": NO_PATCH}
+    assert second == {"skipped": NO_PATCH}
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.measure.adapters import inside
+from agent.measure.inside import program_source
 from agent.measure.inside.imports import survey
-from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.changed import FileChange, file_change
 from agent.measure.scopes.index import Index, read_index
 from agent.measure.scopes.related import related
 from sandboxes import Workspace
@@ -37,7 +37,7 @@ def near(tmp_path):
     def near(files, path, before=None, after="changed = 1\n"):
         index = index_of(tmp_path, files)
         before = files.get(path) if before is None else before
-        return related(index, {path: changed_of(path, before, after)}, all_tests(index))
+        return related(index, {path: file_change(path, before, after)}, all_tests(index))
 
     return near
 
@@ -302,7 +302,7 @@ class TestWhatIsChanged:
 
     def changed(self, old, new):
         assert old in self.TEXT
-        return changed_of("a.py", self.TEXT, self.TEXT.replace(old, new))
+        return file_change("a.py", self.TEXT, self.TEXT.replace(old, new))
 
     def test_a_method_is_named_with_its_class(self):
         assert self.changed("return LIMIT", "return 1 + LIMIT").names == {"A.m"}
@@ -321,8 +321,8 @@ class TestWhatIsChanged:
 
     def test_what_runs_on_import_may_change_anything(self):
         assert self.changed("import os", "import sys").touched is None
-        assert changed_of("a.py", None, self.TEXT).touched is None
-        assert changed_of("a.py", self.TEXT, "def (").touched is None
+        assert file_change("a.py", None, self.TEXT).touched is None
+        assert file_change("a.py", self.TEXT, "def (").touched is None
 
     def test_a_comment_at_top_level_does_not(self):
         assert self.changed("LIMIT = 3", "# so many\nLIMIT = 3").touched == {}
@@ -363,7 +363,7 @@ class TestLaws:
         files, path = tree
         files["tests/test_direct.py"] = f"import {path.removesuffix('.py').replace('/', '.')}\n"
         index = Index.from_json(surveyed(files))
-        found = related(index, {path: Changed()}, all_tests(index))
+        found = related(index, {path: FileChange()}, all_tests(index))
         assert "tests/test_direct.py" in names(found)
         assert len(set(names(found))) == len(found)
 
@@ -376,13 +376,15 @@ class TestLaws:
         other = Index.from_json(surveyed({each: files[each] for each in order}))
         tests = all_tests(other)
         rng.shuffle(tests)
-        assert related(one, {path: Changed()}, sorted(tests)) == related(other, {path: Changed()}, tests)
+        assert related(one, {path: FileChange()}, sorted(tests)) == related(other, {path: FileChange()}, tests)
 
     @given(trees(), st.sampled_from(["docs/aaa.py", "docs/zzz.py", "tools/one/mmm.py"]))
     def test_a_file_that_has_nothing_to_do_with_it_changes_nothing_whatever_its_name(self, tree, name):
         files, path = tree
         one, other = (Index.from_json(surveyed(each)) for each in (files, files | {name: "import json\n"}))
-        assert related(one, {path: Changed()}, all_tests(one)) == related(other, {path: Changed()}, all_tests(one))
+        assert related(one, {path: FileChange()}, all_tests(one)) == related(
+            other, {path: FileChange()}, all_tests(one)
+        )
 
 
 class TestReading:
@@ -407,7 +409,7 @@ class TestReading:
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as in a sandbox")
     def test_the_program_stands_alone(self, tmp_path):
-        (tmp_path / "program.py").write_bytes(inside("imports.py"))
+        (tmp_path / "program.py").write_bytes(program_source("imports.py"))
         (tmp_path / "a.py").write_text("import os\n")
         subprocess.run([sys.executable, "-I", "program.py", ".", "out"], cwd=tmp_path, check=True)
         assert "a.py" in Index.from_json(json.loads((tmp_path / "out").read_text())).files
@@ -427,7 +429,7 @@ class TestInASandbox:
         index = read_index(box)
         assert index.problem == ""
         assert set(index.files) == set(HUB)
-        found = related(index, {"pkg/b.py": changed_of("pkg/b.py", HUB["pkg/b.py"], "")}, all_tests(index))
+        found = related(index, {"pkg/b.py": file_change("pkg/b.py", HUB["pkg/b.py"], "")}, all_tests(index))
         assert found[0].file == "tests/test_two.py"
 
     def test_without_a_python_it_is_empty_and_says_why(self, box):

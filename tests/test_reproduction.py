@@ -270,7 +270,13 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     ("test", "change", "told", "left"),
     [
         (GOOD, FIX, "reproduces the issue, and passes with your change: test_issue.py::test_issue", "call `submit`"),
-        (GOOD, SAME, "test_issue.py::test_issue fails with your change as it does without", "correct the change, or"),
+        pytest.param(
+            GOOD,
+            SAME,
+            "test_issue.py::test_issue fails with your change as it does without",
+            "correct the change, or",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["repaired", "not repaired"],
 )

@@ -82,6 +82,7 @@ def solved_by(folder: Path, lines: Lines, *options: str, tests: str = TESTS) -> 
     with ScriptedServer(lines) as server:
         argv = ["solve", "--repo", repo, "--issue", "mean([]) divides by zero", "--test", "python -m pytest -q"]
         argv += ["--policy", "openai/tiny", "-c", f"model.base_url={server.url}", "-c", "sandbox.kind=namespace"]
+        argv += ["-c", "measure.baseline_runs=1"]
         argv += ["--rollouts", "4", "--out", folder / "run", *options]
         done = ramify(argv, cwd=folder, env={**os.environ, "OPENAI_API_KEY": "none"})
     assert done.returncode == 0, done.stderr
@@ -114,7 +115,7 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 def counted(run: Run, form: str) -> list[dict[str, Any]]:
     found = rows(run, form)
-    assert not [row for row in found if "refused" in row]
+    assert not [row for row in found if "skipped" in row]
     return found
 
 
@@ -184,7 +185,7 @@ class TestNoKnownGoal:
     @pytest.mark.parametrize("form", ["sft-masked", "preference", "line-preference", "revision"])
     @pytest.mark.slow
     def test_leaves_rows_all_the_same(self, free: Run, form: str) -> None:
-        found = [row for row in rows(free, form) if "refused" not in row]
+        found = [row for row in rows(free, form) if "skipped" not in row]
         assert found
         assert {row["provenance"]["outcome"] for row in found} <= {"submitted", ""}
 
@@ -194,7 +195,7 @@ class TestNoKnownGoal:
         assert min(advantages) < 0 < max(advantages)
 
     def test_says_of_no_attempt_that_it_solved_the_task(self, free: Run) -> None:
-        reasons = {row.get("refused") for row in rows(free, "critique")}
+        reasons = {row.get("skipped") for row in rows(free, "critique")}
         assert reasons == {"no test is known that has to pass, so that nothing says whether the task is solved"}
 
 

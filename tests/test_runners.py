@@ -19,7 +19,7 @@ from agent.measure.adapters.registry import adapter_of, choose
 from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
 from agent.measure.naming import Names, likely_file
-from agent.measure.warm.planting import Limits, plan
+from agent.measure.warm.plugins import Limits, run_names
 from sandboxes.docker.provider import DockerProvider
 from tests.languages import BIN_TEST_BY_PYTEST, BY_PYTEST, BY_SYMPY, LANGUAGES, PYTHON, RUNTESTS, SHOP, TAP, UNITTESTS
 from tests.measuring import Lab
@@ -190,7 +190,7 @@ def ends(report):
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("name", slow_but(list(PROJECTS)[:3], PROJECTS))
+@pytest.mark.parametrize("name", slow_but(["unittest", "parallel"], PROJECTS))
 def test_all_tests_are_told_and_of_wanted_ones_these_and_no_others(name, kind, sandboxes, tmp_path):
     project = PROJECTS[name]
     lab = lab_of(sandboxes, tmp_path / "repo", project, kind)
@@ -208,7 +208,7 @@ def test_all_tests_are_told_and_of_wanted_ones_these_and_no_others(name, kind, s
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize("name", slow_but(["unittest", "parallel", "sympy"], PROJECTS))
 def test_a_run_without_time_lists_the_tests(name, kind, sandboxes, tmp_path):
     lab = lab_of(sandboxes, tmp_path / "repo", PROJECTS[name], kind)
     whole, listed = run(lab), run(lab, run_s=0)
@@ -241,7 +241,7 @@ def test_a_test_that_sleeps_costs_its_own_result_and_no_other(name, provider, tm
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("name", ["unittest", "manage.py", "parallel"])
+@pytest.mark.parametrize("name", slow_but(["unittest", "parallel"], ["unittest", "manage.py", "parallel"]))
 def test_the_tests_of_a_class_that_is_skipped_as_a_whole_are_skipped(name, provider, tmp_path):
     project = PROJECTS[name]
     lab = lab_of(provider, tmp_path / "repo", project, **{f"{project.folder}test_elsewhere.py": SKIPPED})
@@ -510,6 +510,6 @@ def test_a_program_of_that_name_which_is_not_djangos_is_none_of_its(tmp_path):
     ],
 )
 def test_our_program_begins_in_place_of_theirs_with_its_own_arguments(framework, command, ordered):
-    planned = plan(())
+    planned = run_names(())
     script = adapter_of(framework).invocation(planned, command, (), LIMITS).script
     assert ordered.format(planned.plugins[-1]) in script

@@ -13,6 +13,7 @@ from agent.files import to_json
 from agent.run.tree.choice import Choice
 from agent.search.registry import SEARCHES
 from tests.test_tree import trees
+from tests.tiers import examples
 from tests.trees import Grown, histories, node, tree
 
 CHOICES = TypeAdapter(Choice)
@@ -52,7 +53,7 @@ class TestContract:
         assert SEARCHES[name]().select(made, Random(seed)) == first
         assert [(made.visits(n.id), made.expansions(n.id)) for n in made] == before
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40, 10))
     @given(history=histories, seed=st.integers(0, 9))
     def test_an_index_that_was_kept_chooses_as_one_that_is_made_now(self, name, history, seed):
         search, grown = SEARCHES[name](), Grown()
@@ -62,7 +63,7 @@ class TestContract:
             assert selected is None or grown.tree.expandable(selected)
         assert search.select(grown.tree, Random(seed)) == search.select(grown.again(), Random(seed))
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40, 10))
     @given(history=histories, seed=st.integers(0, 9))
     def test_two_sessions_choose_as_one_does(self, name, history, seed):
         """Work in flight is what a second session does not know of: the first one has ended it."""
@@ -74,7 +75,7 @@ class TestContract:
             grown.tree.end(grown.begun.pop())
         assert search.select(grown.again(), Random(seed)) == search.select(grown.tree, Random(seed))
 
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40, 10))
     @given(history=histories, seed=st.integers(0, 9))
     def test_a_choice_says_why_in_numbers_that_a_journal_can_hold(self, name, history, seed):
         grown = Grown()

@@ -146,7 +146,7 @@ def test_a_run_goes_on_from_a_state_of_another_kind(tmp_path, namespaces):
             overrides=["search.coverage=1.0", "search.width=2", "search.depth=2"], flags={"search.name": "beam"}
         )
         search = SEARCHES[settings.search.name](**settings.search.options)
-        parts = Components(provider, Scripted(answer), search, PassingTests(), Budget())
+        parts = Components(provider, Scripted(answer), search, PassingTests(), Budget(), baseline_runs=1)
         solve(task(means(tmp_path / "repo")), parts, run)
         provider.close()
         assert {n.parents for n in run.tree if run.tree.depth(n.id) == 2} == {(1,), (3,)}

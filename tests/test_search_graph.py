@@ -250,7 +250,7 @@ def test_two_halves_of_a_repair_are_merged_and_pass_both_tests(tmp_path: Path) -
 
     provider = NamespaceProvider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
-        parts = Components(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9))
+        parts = Components(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9), baseline_runs=1)
         assert solve(task(halves(tmp_path / "repo")), parts, run).status == "solved"
     provider.close()
     assert [n.parents for n in run.tree] == [(), (0,), (0,), (1, 2)]

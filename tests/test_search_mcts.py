@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.search.mcts import Mcts, faded, measured
+from agent.search.mcts import Mcts, blend_with_prior, subtree_value
 from tests.test_search import chosen, grow
 from tests.trees import Grown, histories, node, tree
 
@@ -58,7 +58,7 @@ class TestValues:
         ("how", "of_1", "of_2"), [("own", 0.6, 0.4), ("max", 0.6, 0.7), ("mean", 0.3, 0.6), ("clade", 1.9 / 5, 2.8 / 5)]
     )
     def test_a_subtree_is_worth_what_the_option_says(self, how, of_1, of_2):
-        assert [measured(self.made, n, how) for n in (1, 2)] == pytest.approx([of_1, of_2])
+        assert [subtree_value(self.made, n, how) for n in (1, 2)] == pytest.approx([of_1, of_2])
 
     @pytest.mark.parametrize(("how", "goes_to"), [("own", [1, 3, 5]), ("clade", [2, 4, 6])])
     def test_a_good_parent_of_poor_children_is_chosen_by_its_own_value_only(self, how, goes_to):
@@ -66,14 +66,14 @@ class TestValues:
 
     @given(prior=st.floats(0, 1), value=st.floats(0, 1), weight=st.floats(0.01, 10))
     def test_a_prior_fades_into_what_was_measured(self, prior, value, weight):
-        blended = [faded(prior, value, visits, weight) for visits in (0, 1, 2, 5, 50, 10**6)]
+        blended = [blend_with_prior(prior, value, visits, weight) for visits in (0, 1, 2, 5, 50, 10**6)]
         distances = [abs(each - value) for each in blended]
         assert blended[0] == pytest.approx(prior)
         assert blended[-1] == pytest.approx(value, abs=1e-4)
         assert all(later <= earlier + 1e-12 for earlier, later in pairwise(distances))
 
     def test_one_visit_leaves_a_sixth_of_a_weight_of_a_fifth(self):
-        assert faded(1.0, 0.0, 1, 0.2) == pytest.approx(1 / 6)
+        assert blend_with_prior(1.0, 0.0, 1, 0.2) == pytest.approx(1 / 6)
 
     def test_a_prior_that_counts_is_in_the_value_of_a_child(self):
         made = tree(node(0), node(1, 0, 0.4, prior=0.1), node(2, 0, 0.4, prior=0.9))

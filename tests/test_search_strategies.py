@@ -192,7 +192,9 @@ def test_what_a_critic_refuses_is_debugged_although_it_was_submitted_and_what_it
 
     provider = NamespaceProvider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
-        parts = Components(provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9))
+        parts = Components(
+            provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9), baseline_runs=1
+        )
         result = solve(task(means(tmp_path / "repo")), parts, run)
     provider.close()
     assert (result.status, result.best_node) == ("solved", 3)

@@ -33,7 +33,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
     key = PLANTED["OPENAI_API_KEY"]
     hunt = "env; cat /proc/*/environ | tr '\\0' '\\n'; echo looked"
     script = [
-        fails(500, f"crashed on {key}"),
+        fails(500, f"crashed on {key}", retry_after="0.1"),
         says(f"I was called with {key}.", ("shell", {"command": hunt}), reasoning_content=f"the key is {key}"),
         says(
             f"So {key}", ("edit", {"path": "means.py", "old": BUG, "new": FIX}), ("shell", {"command": f"echo {key}"})
@@ -44,6 +44,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
         argv = ["solve", "--issue", "mean([]) divides by zero", "--repo", means(folder / "repo"), "--json"]
         argv += ["--policy", "openai/tiny", "-c", f"model.base_url={server.url}", "--out", folder / "run"]
         argv += ["--sandbox", "namespace", "-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
+        argv += ["-c", "measure.baseline_runs=1"]
         home = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder), "RAMIFY_DEBUG": "1"}
         done = subprocess.run(
             [sys.executable, "-m", "agent", *argv],

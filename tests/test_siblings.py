@@ -232,7 +232,7 @@ class TestAModelThatGoesRound:
 
         with Run.open(tmp_path / "run") as run:
             policy = ChatPolicy(ScriptedModel(answers), max_repeats=3)
-            parts = Components(provider, policy, BestOfN(1), PassingTests(), Budget(max_nodes=2))
+            parts = Components(provider, policy, BestOfN(1), PassingTests(), Budget(max_nodes=2), baseline_runs=1)
             solve(task(means(tmp_path / "repo")), parts, run)
         assert len(heard) == 3
         assert "same 2 times in a row" in heard[-1]

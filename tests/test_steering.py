@@ -23,6 +23,7 @@ from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
 from sandboxes import Snapshot
 from tests.test_tree import Copy, subtree, trees, values
+from tests.tiers import examples
 from tests.trees import node, tree
 
 orders = st.builds(Order, st.sampled_from(["fork", "prune", "pin", "unpin"]), st.integers(0, 9))
@@ -43,7 +44,7 @@ def chosen(made, steering, search=None, in_flight=()):
 
 class TestPruning:
     @pytest.mark.parametrize("name", SEARCHES)
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25, 10))
     @given(made=trees(), data=st.data())
     def test_no_algorithm_selects_what_was_pruned_or_came_there_later(self, name, made, data):
         top = data.draw(st.integers(0, len(made) - 1))
@@ -80,7 +81,7 @@ class TestForking:
 
 class TestPinning:
     @pytest.mark.parametrize("name", SEARCHES)
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25, 10))
     @given(made=trees(), data=st.data())
     def test_every_algorithm_stays_below_the_pin_while_anything_there_is_open(self, name, made, data):
         top = data.draw(st.integers(0, len(made) - 1))
@@ -300,7 +301,7 @@ class TestGiving:
         assert (stopped / "journal.jsonl").read_bytes() == before
         assert not (stopped / INBOX).exists()
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60, 20), deadline=None)
     @given(data=st.data())
     def test_a_writer_and_a_reader_killed_at_any_byte_lose_no_order_and_repeat_none(self, data, tmp_path_factory):
         run_dir = tmp_path_factory.mktemp("run")

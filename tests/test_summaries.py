@@ -380,7 +380,9 @@ def searched(namespaces, tmp_path_factory):
     place = tmp_path_factory.mktemp("searched")
     with Run.open(place / "run") as run, NamespaceProvider(place / "run" / "store") as provider:
         policy = MutatePolicy(lambda: Spectrum.from_json(run.note(0, "spectrum")))
-        parts = Components(provider, policy, BestFirst(), PassingTests(), Budget(max_nodes=12), localise=True)
+        parts = Components(
+            provider, policy, BestFirst(), PassingTests(), Budget(max_nodes=12), localise=True, baseline_runs=1
+        )
         result = solve(task(means(place / "repo")), parts, run)
         yield run, provider, result
 

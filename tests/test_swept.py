@@ -13,8 +13,8 @@ from agent.actions import Edit
 from agent.build import composition
 from agent.learning.export.edits import Edits
 from agent.policy.edit.context import Context
-from agent.policy.edit.counts import counted
-from agent.policy.edit.ranking import Likeliest, Uniform
+from agent.policy.edit.counts import count_edits
+from agent.policy.edit.ranking import MutateOrder, Uniform
 from agent.policy.edit.record import Ranked
 from agent.run.run import Run
 from agent.settings import Settings
@@ -177,8 +177,8 @@ class TestABug:
         self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path
     ) -> None:
         known = [pair for pair in tried.values() if any(pair[1].mends)]
-        hard = max(known, key=lambda pair: pair[1].played(Likeliest()).tried)
-        played = hard[1].played(Likeliest())
+        hard = max(known, key=lambda pair: pair[1].played(MutateOrder()).tried)
+        played = hard[1].played(MutateOrder())
         shown = orders.enumerated(material, recipe, hard[0], WIDTH, printed=True).noted.contexts
         assert search(material, recipe, hard[0], tmp_path) == (played.solved, played.tried, shown)
         assert played.tried > 1
@@ -199,7 +199,7 @@ class TestABug:
         first = list(each.mends).index(True)
         orders.grown(replace(each, mends=each.mends[: first + 1]), material, recipe, bug, tmp_path / "run")
         with Run.read(tmp_path / "run") as run:
-            counts = counted([run])
+            counts = count_edits([run])
             rows: list[Any] = list(Edits()(run))
         assert (counts.tried, counts.right) == (first + 1, 1)
         assert [row["prompt"][0]["content"].count("<L1>") for row in rows] == [1]

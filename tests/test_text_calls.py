@@ -62,7 +62,7 @@ def action_of(choices: bytes) -> Action:
     return makers[sum(choices[:1]) % len(makers)]
 
 
-@settings(max_examples=examples(200, 50), database=None, deadline=None)
+@settings(max_examples=examples(200, 20), database=None, deadline=None)
 @given(st.binary(min_size=2400, max_size=2400))
 def test_any_text_is_read_or_said_to_be_wrong_and_any_action_comes_back_as_it_was(choices: bytes) -> None:
     """20,000 texts and as many actions, a hundred a draw: drawing costs more than what is tested."""

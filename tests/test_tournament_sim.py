@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agent.solver.tournament import comparisons
 from benchmarks.perf.tournament_sim import Setting, found, noise
 from benchmarks.reports.report import wilson
+from tests.tiers import slow_but
 
 SEEDS = 500
 
@@ -24,7 +25,7 @@ def interval(way: str, setting: Setting) -> tuple[float, float]:
     return wilson(sum(found(way, setting, seed) for seed in range(SEEDS)), SEEDS)
 
 
-@pytest.mark.parametrize("q", [0.7, 0.8])
+@pytest.mark.parametrize("q", slow_but([0.8], [0.7, 0.8]))
 @pytest.mark.parametrize("other", ["flat, votes of a pair", "flat, equal reading", "score, equal votes"])
 def test_a_tournament_finds_the_best_more_often_than_a_flat_vote_and_than_the_best_by_a_noisy_score(q, other):
     assert interval("tournament", Setting(q=q))[0] > interval(other, Setting(q=q))[1]

@@ -319,7 +319,7 @@ RIGHT, WRONG, OUTSIDE = (
 PROMPT = ("prompt", [{"role": "user", "content": "<L1>def f(<V1>, <V2>):\n<L2>    return <V1> - <V2>\n<fix>\n"}])
 GOOD = [{"role": "assistant", "content": "<L2>    return <V1> + <V2>\n<end>"}]
 BAD = [{"role": "assistant", "content": "<L2>    return <V2> - <V1>\n<end>"}]
-NONE = {"refused": "an edit of no function, or of several"}
+NONE = {"skipped": "an edit of no function, or of several"}
 
 
 class TestRowsOfEdits:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.errors import UsageError
 from agent.evaluate.goal_tests import left_out, resolve_goals
 from agent.evaluate.guard import cap
-from agent.evaluate.tampering import suspicions
+from agent.evaluate.process_exits import suspicions
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import BASE_VALUE, PassingTests
 from agent.measure import Outcome, SuiteReport

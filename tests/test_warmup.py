@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent.learning.training import Data
-from agent.policy.edit.numbering import spelled
+from agent.policy.edit.numbering import as_python
 from benchmarks.data.synthetic.copies import Copies
 from benchmarks.data.synthetic.functions import functions, unnamed
 from benchmarks.flywheel import warmup
@@ -48,7 +48,7 @@ def mended(row: dict[str, Any]) -> str:
 
 
 def nameless(text: str) -> str:
-    [function] = functions("m.py", textwrap.dedent(spelled(text)).encode())
+    [function] = functions("m.py", textwrap.dedent(as_python(text)).encode())
     return unnamed(function.text)
 
 
@@ -99,7 +99,7 @@ def test_what_does_not_compile_once_broken_is_no_row() -> None:
     [function] = functions("m.py", COUNT.encode())
     for row in warmup.broken(function, COUNT, 50, Random(0)):
         shown = re.sub(r"^<L\d+>", "", row["prompt"][0]["content"].removesuffix("<fix>\n"), flags=re.MULTILINE)
-        compile(spelled(shown), "m.py", "exec")
+        compile(as_python(shown), "m.py", "exec")
 
 
 def test_a_copy_is_a_function_that_is_alike_and_a_short_one_only_the_same() -> None:

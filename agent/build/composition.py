@@ -40,9 +40,9 @@ from agent.run.paths import STORE, begun
 from agent.run.run import Run
 from agent.run.schedule import Schedule
 from agent.settings import MODEL_FREE_POLICIES, Settings
-from agent.solver.delegation.attempts import going
+from agent.solver.delegation.attempts import unfinished_searches
 from agent.solver.delegation.coordinating import Delegation
-from agent.solver.delegation.working import Workers
+from agent.solver.delegation.part_search import PartSearcher
 from agent.solver.outcome import never_begun
 from agent.solver.result import Result
 from agent.solver.searcher import MakeSearcher
@@ -117,7 +117,7 @@ def start(
             recall = attaching.recall(settings.memory, prior_run)
             parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
             if run.started is not None and (unfinished or not run.finished):
-                searches = [held.enter_context(Run.read(path)) for path in going(run)]
+                searches = [held.enter_context(Run.read(path)) for path in unfinished_searches(run)]
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
             engine: MakeSearcher = partial(Engine, schedule=schedule, unfinished=unfinished)
             begin = _delegation(settings, parts, held, cancel, on_event, make) if settings.delegate else engine
@@ -187,7 +187,7 @@ def _delegation(
         components = make_parts(settings, run, held, cancel, parts.budget, make, parts.provider)
         return dataclasses.replace(components, recall=parts.recall)
 
-    return partial(Delegation, Workers(settings, search, cancel, on_event or (lambda event: None)), planner)
+    return partial(Delegation, PartSearcher(settings, search, cancel, on_event or (lambda event: None)), planner)
 
 
 def make_parts(

@@ -100,9 +100,9 @@ def _mutate(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]
 
 def _edit(options: Mapping[str, Any], run: Run, models: Callable[[str], Model]) -> Policy:
     from agent.policy.edit import EditPolicy
-    from agent.policy.edit.choosing import chosen
+    from agent.policy.edit.ranking_options import ranking_of
 
-    ranking, others = chosen(options, models)
+    ranking, others = ranking_of(options, models)
     return _construct(EditPolicy, {**others, "mutate": _mutate({}, run, models), "ranking": ranking}, "policy.edit")
 
 

@@ -44,12 +44,9 @@ def _of_tasks(old: Task, new: Task) -> Iterator[str]:
         yield from _differences(old, new, ["base"])
     yield from _differences(old.workspace, new.workspace, ["image", "environment", "setup", "env"], "workspace.")
     same_commit = old.base and old.base == new.base
-    if not same_commit and not _same_place(old.workspace.path, new.workspace.path):
-        yield _difference("workspace.path", str(old.workspace.path), str(new.workspace.path))
-
-
-def _same_place(old: Path | None, new: Path | None) -> bool:
-    return old == new or (old is not None and new is not None and old.resolve() == new.resolve())
+    places = [str(path.resolve()) if path else None for path in (old.workspace.path, new.workspace.path)]
+    if not same_commit and places[0] != places[1]:
+        yield _difference("workspace.path", *places)
 
 
 def _of_settings(started: Started, settings: Settings) -> Iterator[str]:

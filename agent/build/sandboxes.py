@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from agent.measure.adapters.registry import OF_PYTHON, meant
+from agent.measure.adapters.registry import OF_PYTHON, framework_of
 from agent.settings import SandboxSettings, Settings
 from agent.task import Task
 from sandboxes import Provider, SandboxUnavailable
@@ -37,7 +37,9 @@ def make_provider(settings: Settings, store: Path) -> Provider:
 def python_of(task: Task, store: Path) -> str:
     """Which Python runs the tests of a run, given the store of its states, for people; empty if none does or the test
     command says it itself."""
-    if meant(task.framework, task.test_command) not in OF_PYTHON or re.search(r"/python[\d.]*\b", task.test_command):
+    if framework_of(task.framework, task.test_command) not in OF_PYTHON or re.search(
+        r"/python[\d.]*\b", task.test_command
+    ):
         return ""
     if (store / "volume").exists() or (store / "commit").exists() or task.workspace.path is None:
         return f"that of the image {task.workspace.image}" if task.workspace.image else "that of the base image"

@@ -181,27 +181,27 @@ def _summary(manifest: Mapping[str, Any], out: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _why_none(form: str, refused: Mapping[str, int]) -> str:
+def _why_none(form: str, skipped: Mapping[str, int]) -> str:
     """Why there are no rows of a format."""
     from agent.learning.export.registry import FORMATS
 
-    reasons = "; ".join(f"{reason} ({count})" for reason, count in refused.items())
+    reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items())
     return f"no row can be used: {reasons}" if reasons else f"no run has such rows ({FORMATS[form].text})"
 
 
 def _reported(runs: Sequence[Path], formats: Sequence[ExportSettings], as_json: bool) -> str:
-    """How many rows of each format the runs hold, and why others were refused."""
+    """How many rows of each format the runs hold, and why others are skipped."""
     from agent.learning.export.dataset import look
 
     found: dict[str, Any] = {}
     for settings in formats:
         sources = look(runs, settings)
-        outcomes, refused = settings.tally.by.get("outcome", Counter[str]()), settings.tally.refused
+        outcomes, skipped = settings.tally.by.get("outcome", Counter[str]()), settings.tally.skipped
         rows = sum(source["rows"] for source in sources)
         found[settings.format] = {
             "rows": rows,
             "outcomes": dict(outcomes),
-            "refused": {k: n for k, n in refused.items() if n},
+            "refused": {k: n for k, n in skipped.items() if n},
         }
     if as_json:
         return json.dumps({"runs": len(runs), "formats": found}) + "\n"

@@ -83,11 +83,14 @@ def check_patch(
         raise UsageError(f"--allow {min(unknown)}: there is no such rule; the rules are {', '.join(RULES)}")
     allowed = frozenset(rule for rule in RULES if rule in (allow or ()))
     big_bytes = BIG_BYTES if max_bytes is None else max_bytes
-    findings = check(repo, _patch(patch), base=base, allow=allowed, big_bytes=big_bytes)
+    given = _patch(patch)
+    findings = check(repo, given, base=base, allow=allowed, big_bytes=big_bytes)
     if as_json:
         sys.stdout.write(json.dumps({"ok": not findings, "findings": [asdict(finding) for finding in findings]}) + "\n")
     else:
         sys.stdout.writelines(f"{finding}\n" for finding in findings)
+        if not given.strip():
+            sys.stderr.write("the patch is empty: there is nothing to check\n")
     raise typer.Exit(1 if findings else 0)
 
 

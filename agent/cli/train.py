@@ -45,11 +45,11 @@ def counts(
     from contextlib import ExitStack
 
     from agent.learning.export.dataset import runs_in
-    from agent.policy.edit.counts import counted
+    from agent.policy.edit.counts import count_edits
     from agent.run.run import Run
 
     with ExitStack() as held:
-        edits = counted(held.enter_context(Run.read(path)) for path in runs_in(runs))
+        edits = count_edits(held.enter_context(Run.read(path)) for path in runs_in(runs))
     if not edits.tried:
         raise UsageError("no run of these tried an edit")
     try:

@@ -69,7 +69,7 @@ class Forecast:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._longest = 0
-        self._dearest: dict[str, float] = {}
+        self._highest_price: dict[str, float] = {}
         """The highest price of a call so far, in dollars a token, by model."""
         self._surcharge: dict[str, float] = {}
         """The highest ratio of what a call cost to its listed price, at least 1, by model."""
@@ -84,7 +84,7 @@ class Forecast:
         self._longest = max(self._longest, usage.tokens_out)
         if usage.tokens:
             price = usage.cost_usd / usage.tokens
-            self._dearest[asked.model] = max(price, self._dearest.get(asked.model, 0.0))
+            self._highest_price[asked.model] = max(price, self._highest_price.get(asked.model, 0.0))
 
     def answered(self, request: Request, usage: Usage, beginnings: Iterable[str], price: Price | None) -> None:
         """Learn from a call that was answered just now; `beginnings` are the digests of its conversation's
@@ -100,13 +100,13 @@ class Forecast:
     def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
         """The estimate for a request: its tokens by its length, those of the answer by its limit or the longest answer
         so far. Dollars by the listed price times the surcharge, with a beginning that the provider was just sent at the
-        price of its cache; without a listed price, by the dearest call so far; 0 if neither is known."""
+        price of its cache; without a listed price, by the highest price so far; 0 if neither is known."""
         lengths = [len(str(value)) for value in request.conversation]
         tokens_in = sum(lengths) // BYTES_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
         tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)
         if price is None:
-            dollars = self._dearest.get(request.model, 0.0) * (tokens_in + tokens_out)
+            dollars = self._highest_price.get(request.model, 0.0) * (tokens_in + tokens_out)
         else:
             known = len(lengths) - len(passage.new) if self._is_cached(request, passage.after) else 0
             cached = sum(lengths[:known]) // BYTES_PER_TOKEN

@@ -14,8 +14,8 @@ from agent.task import Task
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     """The failing tests that the task names, in the order in which they run; with `goal_failing`, names of other tests
-    are left out. If the task names none, the goals are all tests that fail in the base state if the task says so
-    (`goal_failing`), except those that lack a package, else unknown: a test that happens to fail is not a goal.
+    are left out. A task that names none, with `goal_failing`, has all failing tests of the base state as goals, except
+    those that lack a package. Otherwise its goals are unknown: a test that happens to fail is not a goal.
 
     A file, class or unparametrised function stands for the failing tests in it. Flaky tests are never goals. A test in
     a file that cannot be imported is accepted as named. Names may have any form that `agent.measure.naming` accepts.

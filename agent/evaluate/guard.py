@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agent.evaluate.tampering import suspicions
+from agent.evaluate.process_exits import suspicions
 from agent.measure.adapters import Adapter
 from agent.measure.adapters.inner import inner_tests
 from agent.measure.adapters.logs import LOG, forges

@@ -128,7 +128,7 @@ class OwnTests:
         )
 
     def _helps(self, change: Change) -> bool:
-        """Whether the change is data or help for tests: it stands among them, and configures nothing."""
+        """Whether the change is test data or a helper: it is in a folder of tests, and configures nothing."""
         protection = self._rules.protection
         return change.kind != "removed" and protection.is_test(change.path) and not protection.configures(change)
 

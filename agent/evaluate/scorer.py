@@ -24,11 +24,11 @@ from agent.evaluate.value_trace import describe
 from agent.evaluate.verification import Judgement
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
-from agent.measure.flaky import forgiven
+from agent.measure.flaky import with_retries
 from agent.measure.ids import file_of
 from agent.measure.measurer import Measurer
 from agent.measure.naming import Names
-from agent.measure.probing.probes import look, read_probe
+from agent.measure.probing.probes import read_probe, run_probes
 from agent.measure.probing.spectrum import Spectrum
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.stages import StagedMeasurement
@@ -199,8 +199,8 @@ class StagedScorer:
         changes = self._provider.changes(self._base, snapshot)
         put_back = [change.path for change in changes if protection.covers(change) and change.path not in own]
         rules = replace(self._measurer.rules, by_path=not by_command)
-        looked = look(self._provider, self.task, snapshot, self._base, put_back, test, probes, rules)
-        return describe(looked, test, probes)
+        probed = run_probes(self._provider, self.task, snapshot, self._base, put_back, test, probes, rules)
+        return describe(probed, test, probes)
 
     def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
         """Run the whole suite afresh, whatever is known, and again if the result contradicts `before`, the search's
@@ -210,7 +210,7 @@ class StagedScorer:
         if surprises:
             selection = surprises if self._measurer.by_scopes and report.valid else ()  # empty: all tests
             again, runs = self._measurer.measure_afresh(snapshot, selection), runs + 1
-            report = forgiven(report, again, surprises) if report.valid else again
+            report = with_retries(report, again, surprises) if report.valid else again
             self._measurer.distrust([test for test in surprises if not again.passed(test)])
         flags, more = self._flags(snapshot, report)
         flags += hard_coded(self._provider, self._base, snapshot, self.task, self._measurer.protection)

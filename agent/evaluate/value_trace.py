@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from agent.measure.probing.probes import Looked, Probe
-from agent.measure.probing.watched import Function, Probed, Series, Watched
+from agent.measure.probing.probes import Probe, ProbedRun
+from agent.measure.probing.watched import Function, ProbeResult, Series, Watched
 
 SOURCE_CHARACTERS = 90
 VALUE_CHARACTERS = 200
@@ -23,29 +23,29 @@ NAMED = 12
 """Functions named as alternatives to one that was never called."""
 
 
-def describe(looked: Looked, test: str, probes: tuple[Probe, ...]) -> str:
+def describe(probed: ProbedRun, test: str, probes: tuple[Probe, ...]) -> str:
     """How and where the test ended, then the values: at each probe, or without probes in the functions that were active
     last."""
-    watched = looked.watched
+    watched = probed.watched
     if watched is None:
-        why = looked.report.problem or "it did not come so far as to run a test"
-        return f"Nothing was seen of {test}: {why}\n{looked.report.output}".strip()
-    outcome = looked.report.outcomes.get(watched.id)
-    parts = [_ending(looked, watched, outcome.value if outcome else "did not end")]
+        why = probed.report.problem or "it did not come so far as to run a test"
+        return f"Nothing was seen of {test}: {why}\n{probed.report.output}".strip()
+    outcome = probed.report.outcomes.get(watched.id)
+    parts = [_ending(probed, watched, outcome.value if outcome else "did not end")]
     parts += [_probed(probe, result, watched) for probe, result in zip(probes, watched.probes, strict=False)]
     functions = [f for f in watched.functions if f.wanted is not None or not probes][-FUNCTIONS:]
-    parts += map(partial(_listing, looked.sources), functions)
+    parts += map(partial(_listing, probed.sources), functions)
     if watched.stopped:
         parts.append(f"The later part of the test was not watched: {watched.stopped}. Name probes to look there.")
     return "\n\n".join(filter(None, parts))
 
 
-def _ending(looked: Looked, watched: Watched, outcome: str) -> str:
+def _ending(probed: ProbedRun, watched: Watched, outcome: str) -> str:
     error = watched.error
     if error is None:
         return f"{watched.id}: {outcome}"
     lines = [f"{watched.id}: {outcome}, {error.said}", "It came from:"]
-    calls = [f"  {f.path}:{f.line} in {f.name}: {_source(looked.sources, f.path, f.line)}" for f in error.frames]
+    calls = [f"  {f.path}:{f.line} in {f.name}: {_source(probed.sources, f.path, f.line)}" for f in error.frames]
     if error.left_out:
         calls.insert(len(calls) // 2, f"  ... {error.left_out} more calls ...")
     lines += calls
@@ -54,7 +54,7 @@ def _ending(looked: Looked, watched: Watched, outcome: str) -> str:
     return "\n".join(lines)
 
 
-def _probed(probe: Probe, result: Probed, watched: Watched) -> str:
+def _probed(probe: Probe, result: ProbeResult, watched: Watched) -> str:
     """The values at a line, or why a probe has none; empty for a function that is listed."""
     if result.problem:
         return f"{probe}: the sandbox's Python cannot read the expression: {result.problem}"
@@ -96,11 +96,11 @@ def _line(
     return f"{line:5}  {_source(sources, path, line)}{f'   # {notes}' if notes else ''}"
 
 
-def _series(series: Series | Probed, most: int = VALUE_CHARACTERS) -> str:
+def _series(series: Series | ProbeResult, most: int = VALUE_CHARACTERS) -> str:
     return " | ".join(value if len(value) <= most else f"{value[:most]}..." for value in _shortened(series))
 
 
-def _shortened(series: Series | Probed) -> Iterator[str]:
+def _shortened(series: Series | ProbeResult) -> Iterator[str]:
     yield from series.first
     left_out = series.count - len(series.first) - len(series.last)
     if left_out > 0:

@@ -13,9 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from importlib import resources
 from typing import cast
 
+from agent.measure.inside import program_source
 from agent.measure.inside.equality import other
 from agent.parsing import expression_tree, python, syntax_tree
 
@@ -272,14 +272,14 @@ def _parametrised(function: Function) -> frozenset[str]:
 
 def _insert(body: list[ast.stmt], statements: list[ast.stmt]) -> None:
     """Insert statements after the docstring and `__future__` imports."""
-    place = 0
-    while place < len(body) and (_is_docstring(body[place], place) or _is_future(body[place])):
-        place += 1
-    body[place:place] = statements
+    index = 0
+    while index < len(body) and (_is_docstring(body[index], index) or _is_future(body[index])):
+        index += 1
+    body[index:index] = statements
 
 
-def _is_docstring(statement: ast.stmt, place: int) -> bool:
-    return not place and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+def _is_docstring(statement: ast.stmt, index: int) -> bool:
+    return not index and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _is_future(statement: ast.stmt) -> bool:
@@ -301,4 +301,4 @@ def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
 
 @cache
 def _program() -> str:
-    return (resources.files("agent.measure.inside") / "equality.py").read_text(encoding="utf-8")
+    return program_source("equality.py").decode()

@@ -1,9 +1,9 @@
-"""Reading git patches: which lines of which file a patch adds and removes."""
+"""Differences of texts, and git patches: which lines of which file a patch adds and removes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 LINK = re.compile(rb"(?:new file mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 120000")
@@ -48,6 +48,14 @@ def parse(patch: bytes) -> list[FilePatch]:
         elif hunk := HUNK.match(line):
             _read_hunk(files[-1], lines, int(hunk[1]), int(hunk[2] or 1), int(hunk[3]), int(hunk[4] or 1))
     return files
+
+
+def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """The lengths of the common beginning and the common end of both, without overlap."""
+    most = min(len(old), len(new))
+    head = next((n for n in range(most) if old[n] != new[n]), most)
+    most -= head
+    return head, next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
 
 
 def sections(patch: bytes) -> list[bytes]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from agent.measure import Outcome, SuiteReport
 
 
-def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
+def inconsistent(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
     """The tests that did not end the same way in all of these runs of one state, in running order."""
     found: dict[str, None] = {}
     for one, other in pairwise(reports):
@@ -21,7 +21,7 @@ def unsteady(reports: Iterable[SuiteReport]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def forgiven(report: SuiteReport, again: SuiteReport, tests: Sequence[str]) -> SuiteReport:
+def with_retries(report: SuiteReport, again: SuiteReport, tests: Sequence[str]) -> SuiteReport:
     """The report, with these failing tests counted as passed and flaky where they pass in a second run."""
     flaky = tuple(test for test in tests if again.passed(test))
     outcomes = {**report.outcomes, **dict.fromkeys(flaky, Outcome.PASSED)}

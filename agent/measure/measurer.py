@@ -14,7 +14,7 @@ from agent.measure import SuiteReport
 from agent.measure.adapters.registry import named_in
 from agent.measure.adapters.running import UNKNOWN
 from agent.measure.baseline import Baseline, joined
-from agent.measure.flaky import unsteady
+from agent.measure.flaky import inconsistent
 from agent.measure.ids import file_of
 from agent.measure.inside.wanted import covers
 from agent.measure.naming import likely_file
@@ -26,7 +26,7 @@ from agent.measure.results import Results
 from agent.measure.scopes.scopes import Scope, Scopes, by_scopes, selects
 from agent.measure.suite import GENEROUS, Rules, calibrate, copy_run, rules_for, run_suite
 from agent.measure.timing import Timing
-from agent.measure.warm.planting import Limits
+from agent.measure.warm.plugins import Limits
 from agent.measure.warm.runner import Start
 from agent.measure.warm.trust import Trust
 from agent.task import Task
@@ -190,7 +190,7 @@ class Measurer:
         if start is Start.NEW or not cut or (report.valid and not regressions(self.baseline.report, report)):
             return report
         new = run(Start.NEW)  # no copied run refuses a patch that passes its goals
-        self.distrust(unsteady([new, report]))
+        self.distrust(inconsistent([new, report]))
         return new
 
     def _of_scope(
@@ -305,10 +305,10 @@ def find_baseline(
     measurer = Measurer(provider, task, base, first, timing=timing)
     copied = _copied_run(measurer, base)
     new = [first, *(measurer.measure_afresh(base) for _ in range(requested - (1 if copied is None else 2)))]
-    different = unsteady([first, copied]) if copied is not None else ()
+    different = inconsistent([first, copied]) if copied is not None else ()
     if different:
         new.append(measurer.measure_afresh(base))
-    flaky = unsteady(new)
+    flaky = inconsistent(new)
     if flaky:
         log.info("%d flaky tests are set aside: %s", len(flaky), ", ".join(flaky[:5]))
     unsafe = tuple(test for test in different if test not in flaky)
@@ -363,7 +363,7 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
 
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:
-    """The report of a killed run: it names no test, but is no reason to give up on the issue."""
+    """The report of a killed run: it names no test, and the issue can still be worked on."""
     problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
 

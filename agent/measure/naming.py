@@ -25,11 +25,11 @@ CUTOFF = 0.5
 
 class Names:
     """The tests of a state: those in the baseline, which may not have reached all files, those in test files that the
-    state added or changed (`own`), and those in other files. `placed` returns the path, relative to the workspace, of
+    state added or changed (`own`), and those in other files. `existing` returns the path, relative to the workspace, of
     an existing file, else ""."""
 
-    def __init__(self, baseline: SuiteReport, placed: Callable[[str], str], own: Collection[str] = ()) -> None:
-        self._placed, self._own = placed, tuple(own)
+    def __init__(self, baseline: SuiteReport, existing: Callable[[str], str], own: Collection[str] = ()) -> None:
+        self._existing, self._own = existing, tuple(own)
         self._unread = tuple(dict.fromkeys((*own, *baseline.late)))
         """Test files whose tests are unknown."""
         self._titles = baseline.titles
@@ -62,7 +62,7 @@ class Names:
             return (whole,)
         if not rest and (inside := self._folder(path)):
             return inside
-        if path.endswith(".py") and path not in self._files and (file := self._placed(path)):
+        if path.endswith(".py") and path not in self._files and (file := self._existing(path)):
             whole = file + colons + rest
             if file not in self._files or self.known(whole):
                 return (whole,)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from agent.measure.reading import Transcript, fetch
-from agent.measure.warm.planting import Limits, plan, plant_reporter, shell
+from agent.measure.warm.plugins import Limits, install_reporter, run_names, shell
 from agent.measure.warm.rewritten import Rewritten
 from sandboxes import ExecResult, Sandbox
 
@@ -32,22 +32,22 @@ def run_in_parts(
 ) -> tuple[Transcript, ExecResult]:
     """Run all parts; returns their merged transcript and the exit status, 0 if every part succeeded. The transcript
     is empty when the fork was lost. `archive`: add to `rewritten`."""
-    plans = [plan(site_packages) for _ in range(limits.jobs)]
+    processes = [run_names(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
-    for part, planned in enumerate(plans):
-        archives = rewritten.plant(box, planned)
-        plant_reporter(box, planned, tests, limits, part=(part, len(plans)), archives=archives, archive=archive)
-        output = f"{planned.folder}.output"
-        own = " ".join(map(quote, shell(command, planned)))
+    for part, names in enumerate(processes):
+        archives = rewritten.write(box, names)
+        install_reporter(box, names, tests, limits, part=(part, len(processes)), archives=archives, archive=archive)
+        output = f"{names.folder}.output"
+        own = " ".join(map(quote, shell(command, names)))
         begin.append(BEGIN.format(command=own, output=output, part=part))
         end.append(END.format(output=output, part=part, nothing=NOTHING_COLLECTED))
     script = "\n".join(["code=0", *begin, *end, "exit $code"])
     result = box.exec(["/bin/sh", "-c", script], timeout_s=limits.kill_s)
     if result.timed_out:
         return Transcript(), result
-    for planned in plans if archive else ():
-        rewritten.fetch(box, planned)
-    return _together([fetch(box, planned.report, planned.nonce) for planned in plans]), result
+    for names in processes if archive else ():
+        rewritten.fetch(box, names)
+    return _together([fetch(box, names.report, names.nonce) for names in processes]), result
 
 
 def _together(parts: Sequence[Transcript]) -> Transcript:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter
 from agent.measure.adapters.logs import LOG
-from agent.measure.adapters.registry import ADAPTERS, adapter_of, meant
+from agent.measure.adapters.registry import ADAPTERS, adapter_of, framework_of
 from agent.measure.ids import file_of, is_source_doctest
 from agent.task import Task
 from sandboxes import Change
@@ -90,7 +90,7 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
     paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
     patterns = (*task.protected_paths, *_scripts(task.test_command))
-    name = baseline.adapter if baseline.outcomes else meant(task.framework, task.test_command)
+    name = baseline.adapter if baseline.outcomes else framework_of(task.framework, task.test_command)
     by_words = baseline.adapter == "exit-code" or name.startswith(LOG)
     return Protection(files, patterns, (".", "src", "lib", *roots), adapter_of(name), by_words)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.measure import SuiteReport
-from agent.measure.flaky import forgiven
+from agent.measure.flaky import with_retries
 from agent.measure.measurer import ENOUGH_REGRESSIONS, Measurer
 from agent.measure.regressions import regressions
 from sandboxes import Snapshot
@@ -53,7 +53,7 @@ class StagedMeasurement:
         broken = regressions(self.measurer.baseline.report, report) if report.conclusive else ()
         if not 0 < len(broken) < ENOUGH_REGRESSIONS:
             return report
-        return forgiven(report, self._run(broken), broken)
+        return with_retries(report, self._run(broken), broken)
 
     def _run(self, tests: Sequence[str] = (), *, cut: bool = False) -> SuiteReport:
         report, ran = self.measurer.ask(self.snapshot, tests, cut=cut)

@@ -12,13 +12,13 @@ from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 from agent.measure import Outcome, SuiteReport
-from agent.measure.adapters.registry import adapter_of, meant
+from agent.measure.adapters.registry import adapter_of, framework_of
 from agent.measure.adapters.running import UNKNOWN, run_adapted, run_unknown
 from agent.measure.ids import file_of
 from agent.measure.parts import run_in_parts
 from agent.measure.protection import Protection, protect
 from agent.measure.reading import Transcript, fetch, from_exit_code, from_transcript
-from agent.measure.warm.planting import Limits, Plan, find_site_packages, plan, plant_reporter, shell
+from agent.measure.warm.plugins import Limits, RunNames, find_site_packages, install_reporter, run_names, shell
 from agent.measure.warm.rewritten import Rewritten
 from agent.measure.warm.runner import Warm, find_warm
 from agent.task import Task
@@ -56,7 +56,7 @@ class Rules:
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
     """The rules for this baseline. Without one, protection goes by file names and `task.protected_paths`."""
-    adapter = baseline.adapter if baseline else meant(task.framework, task.test_command)
+    adapter = baseline.adapter if baseline else framework_of(task.framework, task.test_command)
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
     if adapter_of(adapter):
@@ -126,7 +126,7 @@ def run_restored(
         if adapter := adapter_of(rules.adapter):
             return run_adapted(box, adapter, task.test_command, tests, rules.limits)
         is_base = snapshot.digest == base.digest and not files
-        transcript, result = _run_planted(box, task.test_command, tests, rules, archive=is_base)
+        transcript, result = _run_pytest(box, task.test_command, tests, rules, archive=is_base)
     report = from_transcript(transcript, result, tests)
     return replace(report, command=_by_path(task.test_command, tests)) if rules.by_path else report
 
@@ -168,25 +168,25 @@ def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
     return ""
 
 
-def _run_planted(
+def _run_pytest(
     box: Sandbox, command: str, tests: Sequence[str], rules: Rules, *, archive: bool
 ) -> tuple[Transcript, ExecResult]:
     if rules.limits.jobs > 1 and not rules.by_path:
         limits, rewritten = rules.limits, rules.rewritten
         return run_in_parts(box, command, tests, rules.site_packages, limits, rewritten, archive=archive)
-    planned = plan(rules.site_packages)
-    archives = rules.rewritten.plant(box, planned)
-    plant_reporter(box, planned, tests, rules.limits, by_path=rules.by_path, archives=archives, archive=archive)
-    transcript, result = run_planned(box, command, planned, rules.limits)
+    names = run_names(rules.site_packages)
+    archives = rules.rewritten.write(box, names)
+    install_reporter(box, names, tests, rules.limits, by_path=rules.by_path, archives=archives, archive=archive)
+    transcript, result = run_with_plugins(box, command, names, rules.limits)
     if archive and not result.timed_out:
-        rules.rewritten.fetch(box, planned)
+        rules.rewritten.fetch(box, names)
     return transcript, result
 
 
-def run_planned(box: Sandbox, command: str, planned: Plan, limits: Limits) -> tuple[Transcript, ExecResult]:
-    """Run the command with the planted plugins and read its report; an empty one when the fork was lost."""
-    result = box.exec(shell(command, planned), timeout_s=limits.kill_s)
-    return (Transcript() if result.timed_out else fetch(box, planned.report, planned.nonce)), result
+def run_with_plugins(box: Sandbox, command: str, names: RunNames, limits: Limits) -> tuple[Transcript, ExecResult]:
+    """Run the command with the plugins installed and read its report; an empty one when the fork was lost."""
+    result = box.exec(shell(command, names), timeout_s=limits.kill_s)
+    return (Transcript() if result.timed_out else fetch(box, names.report, names.nonce)), result
 
 
 def _by_path(command: str, tests: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ def new_orders(run: Run) -> Iterator[Steered]:
 def _check(order: Order, run: Run) -> None:
     directory = run.journal.directory
     if order.act != "prune" and run.finished:
-        raise UsageError(f"{directory} is solved: no search goes on there that could be steered")
+        raise UsageError(f"{directory} is solved: there is no search to steer")
     if order.act != "prune" and run.started is not None and run.started.settings.get("delegate"):
         raise UsageError(f"{directory} only merges parts; steer the search of one, a run in {directory}/parts/PART/")
     check(order, run.tree, run.steering)

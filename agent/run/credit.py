@@ -21,7 +21,7 @@ Outcome = Literal["solved", "value"]
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class Credit:
     """The outcomes of the leaves below a node, or of the node itself if it is a leaf."""
 
     value: float
@@ -29,10 +29,10 @@ class Worth:
     leaves: int
     solved: int
 
-    def __add__(self, other: Worth) -> Worth:
+    def __add__(self, other: Credit) -> Credit:
         leaves = self.leaves + other.leaves
         value = (self.value * self.leaves + other.value * other.leaves) / leaves
-        return Worth(value, leaves, self.solved + other.solved)
+        return Credit(value, leaves, self.solved + other.solved)
 
 
 def require_outcome(by: str) -> None:
@@ -57,8 +57,8 @@ def submitted(run: Run, node: NodeId) -> bool:
 
 def success_rate(run: Run) -> float | None:
     """The share of a run's rollouts that succeeded; None where there is none."""
-    ways = [succeeded(run, rollout.leaf) for rollout in (run.rollouts() if len(run.tree) else ())]
-    return sum(ways) / len(ways) if ways else None
+    successes = [succeeded(run, rollout.leaf) for rollout in (run.rollouts() if len(run.tree) else ())]
+    return sum(successes) / len(successes) if successes else None
 
 
 def goals_known(run: Run) -> bool:
@@ -77,7 +77,7 @@ def outcome(run: Run, by: Outcome = "solved") -> Callable[[Node], float]:
     return found
 
 
-def means(run: Run) -> dict[NodeId, float]:
+def mean_values(run: Run) -> dict[NodeId, float]:
     """The mean value of the states of each subtree, in which one that was `submitted` counts as 1."""
     sums: dict[NodeId, float] = {}
     for node in reversed(list(run.tree)):
@@ -86,15 +86,14 @@ def means(run: Run) -> dict[NodeId, float]:
     return {node: total / run.tree.visits(node) for node, total in sums.items()}
 
 
-def worths(tree: Tree, of: Callable[[Node], float]) -> dict[NodeId, Worth]:
-    """The worth of every node; `of` gives the outcome of a leaf. A node's worth is the mean of its children's, each
+def node_credit(tree: Tree, of: Callable[[Node], float]) -> dict[NodeId, Credit]:
+    """The credit of every node; `of` gives the outcome of a leaf. A node's credit is the mean of its children's, each
     counted as often as it has leaves (the Monte Carlo values of TreePS-RAG, arXiv 2601.06922)."""
-    found: dict[NodeId, Worth] = {}
+    credit: dict[NodeId, Credit] = {}
     for node in reversed(list(tree)):
-        first, *others = [found[child.id] for child in tree.children(node.id)] or [_leaf(of(node))]
-        found[node.id] = sum(others, first)
-    return found
-
-
-def _leaf(value: float) -> Worth:
-    return Worth(value, 1, int(value == 1.0))
+        below = [credit[child.id] for child in tree.children(node.id)]
+        if not below:
+            value = of(node)
+            below = [Credit(value, 1, int(value == 1.0))]
+        credit[node.id] = sum(below[1:], below[0])
+    return credit

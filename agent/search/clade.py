@@ -51,8 +51,9 @@ class Clade:
     value: Value = "clade"
     """`self`: a node is worth its own measurement only."""
     trials: float = 100.0
-    """How many coins one measurement counts for, above 0. It is 1 in HGM, where a measurement is one task, solved or
-    not; a fraction of many tests says more. 100 was best on simulated landscapes (`benchmarks.perf.search_sim`)."""
+    """How many observations one measurement counts for, above 0. It is 1 in HGM, where a measurement is one task,
+    solved or not; a fraction of many tests says more. 100 was best on simulated landscapes
+    (`benchmarks.perf.search_sim`)."""
     width: float = 2.0
     """Above 0."""
     remeasure: Literal["flaky", "always", "never"] = "flaky"

@@ -38,11 +38,12 @@ class Mcts:
 
     formula: Literal["uct", "puct"] = "uct"
     c: float = 0.1
-    """Weight of exploration, at least 0. Values of states that are an edit or two apart differ by tenths."""
+    """Weight of exploration, at least 0. Values of states that are an edit or two apart differ by tenths. Policies that
+    propose single edits have other defaults (`agent.search.registry.SINGLE_EDITS`)."""
     value: Measured = "mean"
-    """How a child's value follows from its measurements (`measured`)."""
+    """How a child's value follows from its measurements (`subtree_value`)."""
     prior_visits: float = 0.0
-    """For how many visits the prior counts in a child's value, at least 0 (`faded`)."""
+    """For how many visits the prior counts in a child's value, at least 0 (`blend_with_prior`)."""
     prior_share: float = 0.0
     """The share of the prior in a child's value that no visit takes away, in [0, 1]: as Agent Q mixes its critic's
     rating of an action with the value that the search found (arXiv 2408.07199)."""
@@ -93,7 +94,7 @@ class Mcts:
     def facts(self, tree: Tree, node_id: NodeId) -> Facts:
         """The numbers from which a node's bound is computed: value, visits and, for `puct`, the prior."""
         prior, visits = tree[node_id].prior, _visits(tree, node_id)
-        value = faded(prior, measured(tree, node_id, self.value), visits, self.prior_visits)
+        value = blend_with_prior(prior, subtree_value(tree, node_id, self.value), visits, self.prior_visits)
         value = self.prior_share * prior + (1 - self.prior_share) * value
         return (value, visits, prior) if self.formula == "puct" else (value, visits)
 
@@ -110,7 +111,7 @@ class Mcts:
         return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
 
 
-def measured(tree: Tree, node_id: NodeId, how: Measured) -> float:
+def subtree_value(tree: Tree, node_id: NodeId, how: Measured) -> float:
     """In [0, 1]: the value of the node or of its subtree.
 
     `own` is the node's own value, `max` the highest in its subtree and `mean` the mean over its subtree, in which an
@@ -126,7 +127,7 @@ def measured(tree: Tree, node_id: NodeId, how: Measured) -> float:
     return total / visits if how == "mean" else (1 + total) / (2 + visits)
 
 
-def faded(prior: float, value: float, visits: int, weight: float) -> float:
+def blend_with_prior(prior: float, value: float, visits: int, weight: float) -> float:
     """`w * prior + (1 - w) * value` with `w = weight / (visits + weight)`: the prior counts as much as `weight` visits.
 
     Without visits only the prior counts; with many visits it vanishes. I-MCTS has this with a weight of 0.2 (in the

@@ -19,7 +19,7 @@ from agent.run.run import Run
 from agent.run.spending import costs_of_lines, seconds_of_lines
 from agent.run.tree.node import Node
 from agent.run.tree.tree import Tree
-from agent.solver.refine.worth import round_results
+from agent.solver.refine.round_results import round_results
 from agent.solver.result import Result
 from agent.solver.warnings import manipulations, refusal, remarks
 from sandboxes import Forked, SandboxError
@@ -88,7 +88,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         lines=tuple(costs_of_lines(run.tree, run.rollouts())),
         lines_s=tuple(seconds_of_lines(run.node_seconds, run.rollouts())),
         rounds=run.round,
-        waves=tuple(round_results(run)) if run.rounds else (),
+        round_results=tuple(round_results(run)) if run.rounds else (),
         notes=(
             *refusal(run, best),
             *(f"changed by the patch: {remark}" for remark in verdict.get("remarks", ())),

@@ -13,7 +13,7 @@ from agent.run.spending import Activity
 from sandboxes import Forked
 
 if TYPE_CHECKING:
-    from agent.solver.refine.worth import RoundResult
+    from agent.solver.refine.round_results import RoundResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Result:
     """The model calls of each rollout; states that several share count for the first."""
     lines_s: tuple[float | None, ...] = ()
     """The seconds of each rollout, counted alike; None where the journal of an earlier version does not say."""
-    waves: tuple[RoundResult, ...] = ()
+    round_results: tuple[RoundResult, ...] = ()
     """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()
     """What people should know: flaky tests set aside, a dirty checkout."""

@@ -105,8 +105,8 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
     adapter = session.run.tree.root.report.adapter
     if adapter != "pytest" and not session.components.others:
         raise UsageError(
-            f"the policy `mutate` edits Python by what its tests execute, and these tests are run by {adapter}: name a "
-            "model with --model, or run them by pytest (--test, --test-framework)"
+            f"the policy `mutate` needs tests that pytest runs, and {scorer.task.test_command!r} is read as {adapter}: "
+            "run them by pytest (--test, --test-framework), or name a model with --model"
         )
     if not scorer.task.goal_tests:
         raise UsageError(

@@ -59,8 +59,8 @@ class Rounds:
                 return self._failed(error)
 
     def _enough(self) -> Stop | None:
-        """The reason to stop if the round's rollouts are finished, or only the share of the limits is left that is kept
-        for choosing among several, and ordered expansions are done."""
+        """The reason to stop: the round's rollouts are finished or agree, or only the share of the limits is left that
+        is kept for choosing among them. Expansions that a person has ordered are done before."""
         done = self._finished.count >= self.parts.rollouts or self._agreed() or self._late()
         return Stop.FINISHED if done and not any(self.session.run.steering.waiting(self.session.run.tree)) else None
 

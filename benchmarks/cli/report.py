@@ -82,7 +82,10 @@ def _submit(batch: Path, form: str, out: Path | None, site: str, paper: str, aut
     if form != "leaderboard" or out is None:
         raise UsageError("give --export leaderboard --out YYYYMMDD_NAME")
     submission = leaderboard.export(batch, out, site=site, report=paper, authors=authors)
-    for what, names in (("verdict (ramify bench grade)", submission.ungraded), ("trajectory", submission.untold)):
+    for what, names in (
+        ("verdict (ramify bench grade)", submission.ungraded),
+        ("trajectory", submission.without_trajectory),
+    ):
         if names:
             say(f"no {what} of {', '.join(names)}")
     sys.stdout.write(f"{submission.folder}: {submission.resolved} of {submission.instances} resolved\n")

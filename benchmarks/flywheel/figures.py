@@ -29,8 +29,8 @@ from agent.learning import serving, training
 from agent.learning.export.dataset import runs_in
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import ScoringModel
-from agent.policy.edit.counts import Counts, counted
-from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
+from agent.policy.edit.counts import Counts, count_edits
+from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, Together, Uniform
 from agent.run.run import Run
 from agent.settings import Settings
 from benchmarks.data.jsonl_ledger import Ledger, read_lines
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     collect(args, out)
     runs = apart(runs_in([out / "trees"]), out / "bugs")
     with ExitStack() as held:
-        counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+        count_edits(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
     manifest = export(runs, "edit", out / "rows", near=None)
     base = _base(args, out)
     leaked = [*leaks(out / "rows", out / "bugs"), *copied(out / "plain", out / "bugs")]
@@ -221,7 +221,7 @@ def wanted_by(args: argparse.Namespace) -> training.Wanted:
 
 def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitStack) -> dict[str, Ranking]:
     """The rankings to compare, by name."""
-    mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
+    mutate, counts = MutateOrder(), ByCounts(Counts.read(out / "counts.json"))
     learned: dict[str, Ranking] = {
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
     }  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any
 
 from agent.learning.export import Row
 from agent.learning.export.edits import Edits
-from agent.policy.edit.numbering import parsed, spelled
+from agent.policy.edit.numbering import as_python, parsed
 from agent.run.run import Run
 from benchmarks.data.jsonl_ledger import read_lines
 from benchmarks.data.synthetic.copies import Copies
@@ -99,7 +99,7 @@ def holds(copies: Copies, row: Mapping[str, Any]) -> bool:
 
 def shown(row: Mapping[str, Any]) -> str | None:
     """The function that a row's prompt shows, in the form of `unnamed`; None if it is not a whole function."""
-    text = spelled("".join(_LINE.findall(row["prompt"][-1]["content"])))
+    text = as_python("".join(_LINE.findall(row["prompt"][-1]["content"])))
     nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, _FUNCTION)]
     return unnamed(normal(nodes[0])) if nodes else None
 

@@ -21,7 +21,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, directly
 from agent.policy import Position
 from agent.policy.edit import EditPolicy
-from agent.policy.edit.ranking import Choice, Likeliest, Ranking, ranked
+from agent.policy.edit.ranking import Choice, MutateOrder, Ranking, ranked
 from agent.policy.edit.record import Ranked, key
 from agent.policy.mutate import MutatePolicy
 from agent.run.events import Added, Noted, Started
@@ -64,9 +64,9 @@ class Tried:
         Raises:
             agent.errors.RamifyError: a call of a model failed.
         """
-        likely = {entry.index: entry.likely for entry in self.noted.order}
+        likelihoods = {entry.index: entry.likelihood for entry in self.noted.order}
         places = self.noted.contexts
-        choices = [Choice.of(edits, likely[n], places) for n, edits in enumerate(self.edits)]
+        choices = [Choice.of(edits, likelihoods[n], places) for n, edits in enumerate(self.edits)]
         order = ranked(ranking, choices, places, directly, Random(str(self.row["instance_id"]))).order
         wrong = len(list(takewhile(lambda entry: not self.mends[entry.index], order)))
         return Played(wrong < len(order), min(wrong + 1, len(order)))
@@ -112,7 +112,7 @@ def enumerated(material: Material, recipe: Recipe, bug: Broken, width: int, prin
         memo=lambda name, find: noted.setdefault(name, find()),
     )
     mutate = MutatePolicy(lambda: bug.spectrum)
-    EditPolicy(mutate, Likeliest(), width, printed).propose(position, Random(0))
+    EditPolicy(mutate, MutateOrder(), width, printed).propose(position, Random(0))
     kept = Ranked.from_json(noted[key(ROOT)])
     proposals = [mutate.propose(replace(position, index=n), Random(0)) for n in range(len(kept.order))]
     edits = [tuple(action for action in proposal.actions if isinstance(action, Edit)) for proposal in proposals]
@@ -191,7 +191,7 @@ def _child(tried: Tried, number: int, mends: bool) -> Node:
         Snapshot(str(number), sha256(repr(edits).encode()).hexdigest()),
         report,
         Evaluation(float(mends), mends),
-        prior=tried.noted.likely(number - 1),
+        prior=tried.noted.likelihood(number - 1),
         policy_id=policy_id,
         terminal=mends,
     )

@@ -2,11 +2,11 @@
 
     python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON
 
-The functions (`arbitrary.py`) do not say themselves what is right. A model learns from plain source; from there, by as
-many steps, three go on: with more plain source, with the edits that were right in searches, and with the same edits and
-what the tests printed. All are asked on the same bugs of a repository that nothing was learned from. Intervals are over
-bugs, of the mean over trainings with different seeds. Each step leaves its result in a folder, so that an interrupted
-run can be resumed."""
+The source of the functions (`arbitrary.py`) does not show what is right. A model is trained on plain source. Three
+copies are then trained for the same number of steps: on more plain source, on the edits that were right in searches,
+and on these edits with what the tests printed. All rank the edits of the same bugs of a repository that none was
+trained on. Intervals are over bugs, of the mean over trainings with different seeds. Each step leaves its result in a
+folder, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from agent.files import write_atomically
 from agent.learning import training
 from agent.learning.export.dataset import runs_in
 from agent.models import Completion, Message
-from agent.policy.edit.counts import Counts, counted
-from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
+from agent.policy.edit.counts import Counts, count_edits
+from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, Together, Uniform
 from agent.run.run import Run
 from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import arbitrary
@@ -87,7 +87,7 @@ def _exported(out: Path) -> list[str]:
     printed. Returns the leaks."""
     runs = apart(runs_in([out / "trees"]), out / "bugs")
     with ExitStack() as held:
-        counted(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+        count_edits(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
     leaked = list[str]()
     for name, some in ((PRINTED, runs), (BLIND, [out / "blind" / path.name for path in runs])):
         manifest = export(some, "edit", out / ROWS[name], near=None)
@@ -97,7 +97,7 @@ def _exported(out: Path) -> list[str]:
 
 
 def _untrained(out: Path) -> dict[str, Ranking]:
-    mutate, counts = Likeliest(), ByCounts(Counts.read(out / "counts.json"))
+    mutate, counts = MutateOrder(), ByCounts(Counts.read(out / "counts.json"))
     return dict(zip(UNTRAINED, (Uniform(), mutate, counts, Together((counts, mutate))), strict=True))
 
 

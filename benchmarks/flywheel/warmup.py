@@ -26,8 +26,8 @@ from random import Random
 from typing import Any
 
 from agent.actions import Edit
+from agent.measure.diffs import common_ends
 from agent.policy.edit.context import contexts
-from agent.policy.edit.features import alike
 from agent.policy.mutate.candidates import compiles
 from benchmarks.data.synthetic.copies import Copies
 from benchmarks.data.synthetic.functions import Function, functions, unnamed
@@ -145,7 +145,7 @@ def _row(mutant: Mutant) -> dict[str, Any] | None:
 
 def _restoring(mutant: Mutant) -> Edit:
     wrong, right = (list(StringIO(data.decode())) for data in (mutant.wrong, mutant.right))
-    head, tail = alike(wrong, right)
+    head, tail = common_ends(wrong, right)
     old, new = "".join(wrong[head : len(wrong) - tail]), "".join(right[head : len(right) - tail])
     return Edit(mutant.function.path, old, new, head + 1)
 

@@ -17,7 +17,7 @@ from agent.evaluate.verification import NO_GIT, apply_patch
 from agent.measure.ids import file_of
 from agent.measure.reading import COMMAND
 from agent.measure.suite import rules_for, run_suite
-from agent.measure.warm.planting import Limits
+from agent.measure.warm.plugins import Limits
 from agent.task import resolve_task
 from benchmarks.data import clones
 from benchmarks.data.instances import Instance, InstanceBroken

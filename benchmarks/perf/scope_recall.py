@@ -32,9 +32,9 @@ from agent.errors import UsageError
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.inside.imports import survey
-from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.changed import FileChange, file_change
 from agent.measure.scopes.index import Index
-from agent.measure.scopes.related import Near, related
+from agent.measure.scopes.related import RelatedTest, related
 from benchmarks.data import clones
 from benchmarks.data.sources.bundles import Bundles
 from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants
@@ -55,7 +55,7 @@ class Case:
     """A change, what it breaks, and the ranked test files."""
 
     name: str
-    near: Sequence[Near]
+    near: Sequence[RelatedTest]
     broken: Mapping[str, int]
     """The number of broken tests by file."""
     sizes: Mapping[str, float]
@@ -150,7 +150,7 @@ def tally_package(name: str, folder: Path, python: Path, given: Namespace) -> Ta
         target.write_bytes(mutant.right)
         if failed:
             broken = Counter(file for file, _ in failed)
-            change = changed_of(mutant.function.path, mutant.right.decode(), mutant.wrong.decode())
+            change = file_change(mutant.function.path, mutant.right.decode(), mutant.wrong.decode())
             near = related(index, {mutant.function.path: change}, sizes)
             title = f"{mutant.function.path}:{mutant.line} {mutant.function.name}"
             tally.cases.append(Case(title, near, broken, sizes))
@@ -258,7 +258,7 @@ def fixed_case(name: str, folder: Path, patch: bytes, hidden: object) -> Case:
     before = {path: read_text(folder / path) for path in paths}
     index = Index.from_json(survey(str(folder)))
     subprocess.run(["git", "apply", "-"], cwd=folder, input=patch, check=True)
-    changed = {path: changed_of(path, before[path], read_text(folder / path)) for path in paths}
+    changed = {path: file_change(path, before[path], read_text(folder / path)) for path in paths}
     files = test_files(index)
     broken = Counter(test_file(test, files) for test in hidden.fail_to_pass)  # type: ignore[attr-defined]
     return Case(name, related(index, changed, files), broken, dict.fromkeys(files, 1.0))
@@ -291,7 +291,7 @@ def ranks(given: Namespace) -> Iterator[Tally]:
     git = ["git", "-C", str(given.repository)]
     names = subprocess.run([*git, "diff", "--name-only", given.base, given.changed], capture_output=True, check=True)
     changed = {
-        path: changed_of(path, committed(git, given.base, path), committed(git, given.changed, path))
+        path: file_change(path, committed(git, given.base, path), committed(git, given.changed, path))
         for path in names.stdout.decode().split("\n")
         if path
     }
@@ -307,7 +307,7 @@ def ranks(given: Namespace) -> Iterator[Tally]:
     yield from ()
 
 
-def print_ranks(near: Sequence[Near], wanted: Sequence[str], changed: Mapping[str, Changed]) -> None:
+def print_ranks(near: Sequence[RelatedTest], wanted: Sequence[str], changed: Mapping[str, FileChange]) -> None:
     places = {each.file: number for number, each in enumerate(near)}
     for path, change in changed.items():
         print(f"{path}: {', '.join(sorted(change.names))}")

@@ -22,7 +22,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from agent.solver.refine.worth import Changes
+from agent.solver.refine.round_results import RefinementCounts
 from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
@@ -56,11 +56,11 @@ def cells(policy: str, refinement: Mapping[str, Any] | None) -> tuple[str, ...]:
     return (f"`{policy}`", str(refinement["waves"][1]["instances"]), *_rates(hidden), *_rates(visible), spent)
 
 
-def _changes(counts: Mapping[str, Any]) -> Changes:
-    return Changes(*(counts[name] for name in ("kept", "lost", "fixed", "missed")))
+def _changes(counts: Mapping[str, Any]) -> RefinementCounts:
+    return RefinementCounts(*(counts[name] for name in ("kept", "lost", "fixed", "missed")))
 
 
-def _rates(changes: Changes) -> tuple[str, str]:
+def _rates(changes: RefinementCounts) -> tuple[str, str]:
     right, wrong = changes.kept + changes.lost, changes.fixed + changes.missed
     return f"{changes.kept} of {right}", f"{changes.fixed} of {wrong}"
 

@@ -39,7 +39,7 @@ class Submission:
     instances: int
     ungraded: tuple[str, ...]
     """Instances with a patch but without a report on it."""
-    untold: tuple[str, ...]
+    without_trajectory: tuple[str, ...]
     """Instances without a trajectory."""
 
 
@@ -66,7 +66,7 @@ def export(batch: Path, folder: Path, *, site: str = "", report: str = "", autho
         resolved=sum(bool(report) and json.loads(report)[name]["resolved"] for name, report in reports.items()),
         instances=len(predictions),
         ungraded=tuple(p.instance_id for p in predictions if p.patch and not reports[p.instance_id]),
-        untold=_write_trajectories(batch, work / "trajs", [p.instance_id for p in predictions]),
+        without_trajectory=_write_trajectories(batch, work / "trajs", [p.instance_id for p in predictions]),
     )
     _write_lines(work / "all_preds.jsonl", predictions)
     write_atomically(work / "metadata.yaml", _metadata(submission, site, report, authors).encode())
@@ -187,7 +187,7 @@ def _entry(key: str, value: str | bool | None) -> str:
 def _readme(submission: Submission, report: str) -> str:
     rate = submission.resolved / submission.instances
     missing = [f"- not graded: {', '.join(submission.ungraded)}"] if submission.ungraded else []
-    missing += [f"- no trajectory: {', '.join(submission.untold)}"] if submission.untold else []
+    missing += [f"- no trajectory: {', '.join(submission.without_trajectory)}"] if submission.without_trajectory else []
     lines = [
         f"# Ramify ({submission.model})",
         "",

@@ -77,7 +77,7 @@ def _rollouts(batch: Path, attempts: list[Attempt]) -> Iterator[Row]:
         if path.name in finished:
             with Run.read(path) as run:
                 rows = Trajectories()(run) if run.started is not None and len(run.tree) else iter(())
-                yield from (scrubbed(row)[0] for row in rows if "refused" not in row)
+                yield from (scrubbed(row)[0] for row in rows if "skipped" not in row)
 
 
 def _write(folder: Path, name: str, rows: Iterable[Row]) -> int:

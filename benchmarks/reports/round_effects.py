@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from agent.counting import counted
-from agent.solver.refine.worth import Changes
+from agent.solver.refine.round_results import RefinementCounts
 from benchmarks.batch.batch import Attempt
 from benchmarks.grading.verdicts import Verdicts, patch_digest
 
@@ -44,9 +44,9 @@ class RoundCost:
 class Refinement:
     """The effect of the later rounds in a batch."""
 
-    by_visible: Changes
+    by_visible: RefinementCounts
     """For each round after the first: its result against the best of the earlier rounds."""
-    by_hidden: Changes
+    by_hidden: RefinementCounts
     """For each instance: the final patch against the best patch of the first round."""
     costs: tuple[RoundCost, ...]
 
@@ -63,7 +63,7 @@ def refinement(attempts: Iterable[Attempt], verdicts: Verdicts) -> Refinement | 
         return None
     visible = [pair for attempt in refined for pair in _by_visible(attempt)]
     hidden = [pair for attempt in refined for pair in _by_hidden(attempt, verdicts)]
-    return Refinement(Changes.of(visible), Changes.of(hidden), tuple(_costs(refined)))
+    return Refinement(RefinementCounts.of(visible), RefinementCounts.of(hidden), tuple(_costs(refined)))
 
 
 def as_text(effect: Refinement) -> str:

@@ -23,7 +23,7 @@ TOURNAMENT, ORACLE = "tournament", "oracle"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates of one instance after the last wave, by the digests of their patches."""
+    """The candidates of one instance after the last round, by the digests of their patches."""
 
     instance_id: str
     candidates: tuple[str, ...]
@@ -52,7 +52,7 @@ def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
 
 
 def candidates(out: Path) -> Iterator[Prediction]:
-    """Every candidate's patch and the best of each wave, to be graded beside the predictions of a batch, but for those
+    """Every candidate's patch and the best of each round, to be graded beside the predictions of a batch, but for those
     that are one, and those that change nothing.
 
     Raises:
@@ -63,8 +63,8 @@ def candidates(out: Path) -> Iterator[Prediction]:
     for attempt in filter(_may_choose, read_attempts(out).values()):
         run_dir = out / attempt.instance_id
         choice = _choice(attempt.instance_id, run_dir)
-        of_waves = (str(wave["patch_sha256"]) for wave in attempt.facts.get("waves", ()))
-        patches = dict.fromkeys((*(choice.candidates if choice else ()), *of_waves))
+        of_rounds = (str(each["patch_sha256"]) for each in attempt.facts.get("waves", ()))
+        patches = dict.fromkeys((*(choice.candidates if choice else ()), *of_rounds))
         for patch in patches.keys() - {patch_digest(attempt.patch), patch_digest(b""), ""}:
             yield Prediction(attempt.instance_id, model, (run_dir / "blobs" / patch).read_bytes(), attempt.mode)
 

@@ -1,4 +1,4 @@
-"""Selects tasks by difficulty: useful tasks are solved sometimes, but neither never nor at once.
+"""Selects tasks by difficulty: useful tasks are solved sometimes, but not always.
 
 The rate of a task is the share of right edits among those tried on it, in all runs so far. A policy that imitates right
 edits learns nothing from a task with rate 0, and nothing new from one above the limit. The rate of an untried task is

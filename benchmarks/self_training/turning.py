@@ -17,7 +17,7 @@ from agent.errors import UsageError
 from agent.learning import serving, training
 from agent.learning.export.dataset import runs_in
 from agent.learning.training import Method
-from agent.policy.edit.counts import counted
+from agent.policy.edit.counts import count_edits
 from agent.run.run import Run
 from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import in_full, open_source
@@ -199,7 +199,7 @@ def _learned(request: Round, folder: Path, batch: Path, now: Policy, name: str) 
     match learning.kind:
         case "counts":
             with ExitStack() as held:
-                counts = counted(held.enter_context(Run.read(path)) for path in runs)
+                counts = count_edits(held.enter_context(Run.read(path)) for path in runs)
             counts.write(folder / name / "counts.json")
             data = {"runs": counts.runs, "edits": counts.tried, "right": counts.right}
             return replace(policy, path=f"{name}/counts.json", data=data)

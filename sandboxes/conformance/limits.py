@@ -161,7 +161,7 @@ class Bounded(Limited):
         assert sh(box, "test -e d").exit_code == 1
 
     def test_endless_output_is_drained_and_ends_with_its_time(self, rogue: Sandbox) -> None:
-        done = sh(rogue, "yes out & yes err >&2", timeout_s=2)
+        done = sh(rogue, "yes out & yes err >&2", timeout_s=1)
         assert (done.exit_code, done.timed_out) == (124, True)
         assert len(done.stdout) == len(done.stderr) == LIMITS.output_bytes
         assert min(done.stdout_bytes, done.stderr_bytes) > LIMITS.output_bytes

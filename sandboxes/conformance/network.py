@@ -91,8 +91,8 @@ attempt('own-loopback', 2, 2, ('127.0.0.1', 9))
         assert len(found) == 11
         assert [way for way, outcome in found.items() if outcome == "reached"] == ["own-loopback"]
 
-    def test_no_other_family_of_sockets_is_to_be_had(self, box: Sandbox) -> None:
-        """A virtual machine's AF_VSOCK (40), for one, leads to the machine below whatever the namespace."""
+    def test_no_other_socket_family_is_available(self, box: Sandbox) -> None:
+        """A virtual machine's AF_VSOCK (40), for example, reaches the host from any network namespace."""
         attempts = """
             import itertools, socket
             for family, kind in itertools.product(range(50), (1, 2, 3, 5)):

@@ -101,7 +101,7 @@ class Preparing(Given):
     def test_the_same_set_up_wanted_twice_at_once_runs_once(
         self, provider: Provider, workspace: Workspace, tmp_path: Path
     ) -> None:
-        wanted = replace(workspace, setup=(f"sleep 2; date +%s%N > /opt/built; : {tmp_path}",))
+        wanted = replace(workspace, setup=(f"sleep 0.5; date +%s%N > /opt/built; : {tmp_path}",))
 
         def built(_: int) -> str:
             with provider.at(provider.create(wanted)) as box:

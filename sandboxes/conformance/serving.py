@@ -58,7 +58,7 @@ class Serving(Given):
         assert python(box, reach).stdout == b""
 
     def test_removing_everything_removes_only_its_own(self, rogue: Sandbox) -> None:
-        sh(rogue, "rm -rf --no-preserve-root /etc /root /dev /tmp /opt . .. / 2>&1 | tail -c 1000", timeout_s=3)
+        sh(rogue, "rm -rf --no-preserve-root /etc /root /dev /tmp /opt . .. / 2>&1 | tail -c 1000", timeout_s=1)
 
     def test_a_stopped_command_still_ends_with_its_time(self, rogue: Sandbox) -> None:
         done = sh(rogue, "sleep 60 & kill -STOP $! $$; sleep 1000", timeout_s=0.5)

@@ -39,10 +39,10 @@ def remove_with_derived(client: DockerClient, name: str, stores: Path) -> list[s
         return []
     with translated():
         image = str(client.images.get(name).id)
-        going = [tag for tag in _derived(client, image) if _ours(client, tag, stores)]
+        to_remove = [tag for tag in _derived(client, image) if _ours(client, tag, stores)]
         volume_name = base_volume_name(image)
         volumes = [other for other in client.volumes.list(filters={"name": volume_name}) if other.name == volume_name]
-        gone = [tag for tag in [*going, name] if removed(partial(client.images.remove, tag))]
+        gone = [tag for tag in [*to_remove, name] if removed(partial(client.images.remove, tag))]
         return gone + [str(volume.name) for volume in volumes if removed(volume.remove)]
 
 

@@ -16,7 +16,7 @@ from typing import IO
 from sandboxes import SandboxError
 from sandboxes.git.foreign import locate, opened
 from sandboxes.git.git_dir import detached
-from sandboxes.guest.taken import MAX_NESTING
+from sandboxes.guest.disk_usage import MAX_NESTING
 
 _RUN = {"journal.jsonl", "blobs"}
 """A directory with both is a run of Ramify, with states and copies of the checkout."""

@@ -7,8 +7,8 @@ import stat
 import time
 from typing import Iterator, List, Optional, Set, Tuple
 
+from .disk_usage import deleted, in_tree
 from .frames import Refused
-from .taken import deleted, in_tree
 
 CHECK_S = 0.05
 SLICE_S = 0.005

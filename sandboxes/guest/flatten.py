@@ -77,7 +77,7 @@ class Merge:
 
     def __init__(self, names: int) -> None:
         self.names = names
-        """A directory for the names that files had and that are not seen any more: their number is seen."""
+        """A directory for names of files that are not seen any more: they keep each file's number of links."""
         self.linked: Dict[Tuple[int, int], int] = {}
 
     def fill(self, parts: List[int], below: Optional[int], target: int) -> None:

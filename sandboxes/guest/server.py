@@ -8,6 +8,7 @@ import os
 from typing import Callable, Dict, List, NoReturn, Optional, Tuple
 
 from .comparing import compare, contents
+from .disk_usage import check_frozen
 from .frames import FREEZE, OVER, Json, Refused, failure, receive, reply
 from .freeze import freeze
 from .imports import import_tree
@@ -18,7 +19,6 @@ from .removing import remove_tree
 from .shared import expire, listing, reserve, size, usage, use
 from .store import Store, digest_of, hashed, home, needs, new_id
 from .sweeping import sweep
-from .taken import check_frozen
 from .template import Template
 from .views import Bases, close_late
 

@@ -6,10 +6,10 @@ import fcntl
 import os
 from typing import List, Set, Tuple
 
+from .disk_usage import used_bytes
 from .frames import Json
 from .removing import remove_tree
 from .store import Store, hashed
-from .taken import used_bytes
 
 
 def reserve(store: Store, request: Json) -> Tuple[Json, bytes]:

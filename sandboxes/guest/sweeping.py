@@ -13,7 +13,7 @@ from .store import Store, needs
 def sweep(store: Store, shared: bool) -> List[str]:
     """Directories that nobody needs, to be removed in our own time; called before our own claim, with the store locked.
 
-    What guests have begun and not saved is told from what they work on by their being dead: while one lives, it stays.
+    What a dead guest left unsaved looks like what a live one works on, and is kept while any guest lives.
     """
     leases = [store.at("leases", name) for name in os.listdir(store.at("leases"))]
     dead = [path for path in leases if is_dead(path)]

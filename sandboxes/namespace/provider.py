@@ -110,8 +110,8 @@ class NamespaceLauncher:
         self._store.mkdir(parents=True, exist_ok=True)
         self._store.chmod(0o700)
         self._cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
-        self._said: set[str] = set()
-        self._look_beneath()
+        self._warned: set[str] = set()
+        self._warn_of_changes()
 
     @property
     def tier(self) -> str:
@@ -150,7 +150,7 @@ class NamespaceLauncher:
         """As `Launcher.start`."""
         if image:
             raise SandboxUnavailable(f"the snapshot belongs to the image {image}, not to this machine's own files")
-        self._look_beneath()
+        self._warn_of_changes()
         (self._cache / "environments").mkdir(parents=True, exist_ok=True)
         group = cgroups.make(self._limits)
         config: dict[str, object] = {
@@ -182,12 +182,12 @@ class NamespaceLauncher:
 
     def close(self) -> None:
         """Nothing is shared."""
-        self._look_beneath()
+        self._warn_of_changes()
 
-    def _look_beneath(self) -> None:
+    def _warn_of_changes(self) -> None:
         """Warn once about each shared directory that has changed since the states were made."""
-        new = [place for place in beneath.changed(self._store) if place not in self._said]
-        self._said.update(new)
+        new = [place for place in beneath.changed(self._store) if place not in self._warned]
+        self._warned.update(new)
         if new:
             log.warning(
                 "%s changed on this machine since the states in %s were made, and all of them show it as it is now: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.evaluate.tampering import suspicions
+from agent.evaluate.process_exits import suspicions
 from agent.policy.edit.context import contexts
 from agent.policy.edit.numbering import numbers
 from agent.policy.mutate.candidates import compiles

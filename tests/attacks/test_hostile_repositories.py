@@ -76,7 +76,11 @@ def ground(namespaces: Path, tmp_path_factory: pytest.TempPathFactory):
     repo = shutil.copytree(folder / "template", folder / "repo", symlinks=True)
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
     with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
-        solve(wanted, Components(provider, Doing((LOW,)), Planned((Choice(0),)), PassingTests(), Budget()), run)
+        solve(
+            wanted,
+            Components(provider, Doing((LOW,)), Planned((Choice(0),)), PassingTests(), Budget(), baseline_runs=1),
+            run,
+        )
         yield Ground(folder, run, keep(run, lambda: nullcontext(provider)), provider)
 
 

@@ -18,6 +18,8 @@ from agent.task import load_task
 
 NAMED = 3
 """How many tests or modules a line names."""
+OURS = frozenset({"agent", "benchmarks", "prompts", "ramify", "sandboxes"})
+"""Packages that hide the project's own of the same name where the tests run with the Python of this program."""
 _MISSING = re.compile(r"No module named '(\w+)")
 
 
@@ -44,6 +46,8 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         modules = [f"{module} ({counted(count, 'failure')})" for module, count in wanted.most_common()]
         yield f"missing  modules that the tests import: {first_of(modules, NAMED)}"
         yield f"         {INSTALL}"
+        for hidden in sorted(OURS & wanted.keys()):
+            yield f"         Ramify has a package {hidden} too: give the tests an environment without it (--python DIR)"
     wished = {*goals, *map(file_of, goals)}
     lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
     if goals and lacking:

@@ -1,4 +1,4 @@
-"""The rounds of a run, for `ramify show`: their states, the decision of the gate after each, and their worth."""
+"""The rounds of a run, for `ramify show`: their states, the decision of the gate after each, and their results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from agent.analysis.report.summary import cost
 from agent.counting import counted
 from agent.run.run import Run
 from agent.run.tree.node import ROOT, NodeId
-from agent.solver.refine import worth
 from agent.solver.refine.gates import gate_key
+from agent.solver.refine.round_results import refinement_counts, round_results
 
 
 def round_lines(run: Run) -> list[str]:
@@ -22,18 +22,18 @@ def round_lines(run: Run) -> list[str]:
         + (f"; {why}" if why else "")
         for number, (start, end, why) in enumerate(zip(run.starts, ends, decisions, strict=True), start=1)
     ]
-    return [*lines, *_worth(run)] if run.rounds else lines
+    return [*lines, *_results(run)] if run.rounds else lines
 
 
-def _worth(run: Run) -> list[str]:
+def _results(run: Run) -> list[str]:
     """The result of each round with its price, and what refinement changed."""
-    rounds = worth.round_results(run)
+    rounds = round_results(run)
     lines = [
         f"worth of round {each.number}: {each.value:.3f}{' and solved' if each.solved else ''}, for "
         f"{counted(each.usage.measurements, 'test run')}, {each.seconds:.0f} s{cost(each.usage)}"
         for each in rounds
     ]
-    return [*lines, f"refinement: {worth.changes(rounds)}"]
+    return [*lines, f"refinement: {refinement_counts(rounds)}"]
 
 
 def _states(first: NodeId, last: NodeId) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from agent.run.run import Run
 
-__all__ = ["GOAL_UNKNOWN", "Compares", "Exporter", "Row", "refused"]
+__all__ = ["GOAL_UNKNOWN", "Compares", "Exporter", "Row", "skipped"]
 
 Row = dict[str, Any]
 """One line of a file, as a JSON object."""
@@ -39,6 +39,6 @@ GOAL_UNKNOWN = "no test is known that has to pass, so that nothing says whether 
 """Why a run has no rows whose words say so."""
 
 
-def refused(reason: str) -> Row:
+def skipped(reason: str) -> Row:
     """A placeholder for a row that was not made. It is counted and not written."""
-    return {"refused": reason}
+    return {"skipped": reason}

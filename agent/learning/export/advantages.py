@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from agent.run.credit import Worth
+from agent.run.credit import Credit
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
 
@@ -45,28 +45,28 @@ class Peers:
     """The values of all steps taken in each state, by the state's digest. A tree holds a state once, so all paths to it
     share a group, also across the trees of a task."""
 
-    def look(self, tree: Tree, below: Mapping[NodeId, Worth]) -> None:
+    def look(self, tree: Tree, credit: Mapping[NodeId, Credit]) -> None:
         """Take in a run."""
         for node in tree:
             children = [child.id for child in tree.children(node.id)]
             known = [attempt.child for attempt in tree.attempts(node.id) if attempt.known and attempt.child is not None]
-            self.done[node.state_hash] += [below[child].value for child in (*children, *known)]
+            self.done[node.state_hash] += [credit[child].value for child in (*children, *known)]
             if not children:
-                self.leaves.append(below[node.id].value)
+                self.leaves.append(credit[node.id].value)
 
 
 def advantages(
-    tree: Tree, below: Mapping[NodeId, Worth], rewards: Mapping[NodeId, float], peers: Peers
+    tree: Tree, credit: Mapping[NodeId, Credit], rewards: Mapping[NodeId, float], peers: Peers
 ) -> dict[NodeId, Advantages]:
     """The advantages of each node except the root. `rewards` are for the fork-relative advantage."""
     result = dict[NodeId, Advantages]()
-    leaves, root = _Scale(peers.leaves), below[0].value
+    leaves, root = _Scale(peers.leaves), credit[0].value
     for parent in tree:
         children = [child.id for child in tree.children(parent.id)]
         fork, anchor = _Scale([rewards[child] for child in children]), _Scale(peers.done[parent.state_hash])
         for child in children:
-            value = below[child].value
-            against_both = (value - below[parent.id].value) + (value - root)
+            value = credit[child].value
+            against_both = (value - credit[parent.id].value) + (value - root)
             result[child] = Advantages(leaves.of(value), fork.of(rewards[child]), against_both, anchor.of(value))
     return result
 

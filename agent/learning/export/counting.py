@@ -26,7 +26,7 @@ class Tally:
     """Counts the tokens of a message; None: only messages are counted."""
     by: dict[str, Counter[str]] = field(default_factory=dict)
     """Rows by split, repository, licence, policy, model, task and outcome."""
-    refused: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     """Rows that were not written, by reason."""
     trained: Counter[str] = field(default_factory=Counter)
     """`messages` in all, `answers` with the loss on, and how many of those are `distinct` in their text or their

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.actions.excerpt import excerpt
-from agent.learning.export import GOAL_UNKNOWN, Row, refused
+from agent.learning.export import GOAL_UNKNOWN, Row, skipped
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
 from agent.models import Message
@@ -35,9 +35,9 @@ class Critique:
         turns, issue = Turns(run), issue_text(task_of(run).statement)
         for rollout in run.rollouts():
             if is_merge(run.tree, rollout.leaf):
-                yield refused(MERGE)
+                yield skipped(MERGE)
             elif not goals_known(run):
-                yield refused(GOAL_UNKNOWN)
+                yield skipped(GOAL_UNKNOWN)
             elif taken := turns.path(rollout.leaf):
                 solved = run.solved(rollout.leaf)
                 yield {

@@ -87,7 +87,7 @@ def look(
     if isinstance(settings.exporter, Compares) and settings.exporter.compares:
         _show(runs, settings.exporter)
     sources = [_source(run, _rows(run, settings, write)) for run in _read(runs)]
-    settings.tally.refused["the run is a copy of another"] += len(runs) - len(sources)
+    settings.tally.skipped["the run is a copy of another"] += len(runs) - len(sources)
     return sources
 
 
@@ -136,12 +136,12 @@ def _read(runs: Sequence[Path]) -> Iterator[Run]:
 def _rows(run: Run, settings: ExportSettings, write: Callable[[str, Row], None]) -> int:
     """Write the rows of a run and return their number."""
     if run.started is None or not len(run.tree):
-        settings.tally.refused["the run ended before its base state was measured"] += 1
+        settings.tally.skipped["the run ended before its base state was measured"] += 1
         return 0
     written = 0
     for row in settings.hygiene.check(run, settings.exporter(run)):
         if isinstance(row, str):
-            settings.tally.refused[row] += 1
+            settings.tally.skipped[row] += 1
             continue
         origin = row["provenance"]
         split = settings.splits.of(origin["repository"])
@@ -167,7 +167,7 @@ def _manifest(settings: ExportSettings, sources: list[dict[str, Any]], files: Fi
         "files": files.listed(),
         "columns": files.columns,
         "rows": sum(tally.by.get("split", {}).values()),
-        "refused": _sorted(tally.refused),
+        "refused": _sorted(tally.skipped),
         "scrubbed": hygiene.scrubs,
         "excluding": hygiene.exclusions.digest,
         "near": hygiene.duplicates.near,

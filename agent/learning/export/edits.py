@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import ClassVar, Literal
 
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.provenance import of_answers
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Trial, trials
@@ -42,7 +42,7 @@ class Edits:
         """The rows of a run."""
         for placed in _placed(run):
             known = [(replace(trial, right=self._is_right(trial, at)), at) for trial, at in placed if at is not None]
-            yield from (refused("an edit of no function, or of several") for _ in range(len(placed) - len(known)))
+            yield from (skipped("an edit of no function, or of several") for _ in range(len(placed) - len(known)))
             yield from self._rows(run, known)
 
     def _is_right(self, trial: Trial, context: Context) -> bool:

@@ -17,7 +17,7 @@ from agent.models.conversing import Unreadable, inquire, last_object, line
 from agent.prompts import render
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
-from agent.solver.summaries.account import in_words
+from agent.solver.summaries.account import turn_text
 from agent.untrusted import fence, visible
 
 NOTE = "first error"
@@ -69,7 +69,7 @@ def _question(issue: str, wrong: Sequence[Turn], right: Sequence[Turn], length: 
 
 def _told(turns: Sequence[Turn], limit: int) -> str:
     share = max(LEAST_BYTES, limit // len(turns))
-    shown = (f"Turn {n}:\n{in_words(turn.step)}" for n, turn in enumerate(turns, 1))
+    shown = (f"Turn {n}:\n{turn_text(turn.step)}" for n, turn in enumerate(turns, 1))
     return "\n\n".join(visible(excerpt(turn, share)[0]) for turn in shown)
 
 

@@ -15,7 +15,7 @@ from agent.learning.export.provenance import journal_digest, provenance, task_ke
 from agent.learning.export.turns import Turn, Turns
 from agent.learning.export.weaving import whole
 from agent.run.action_log import task_of
-from agent.run.credit import Outcome, Worth, outcome, require_outcome, worths
+from agent.run.credit import Credit, Outcome, node_credit, outcome, require_outcome
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
@@ -61,17 +61,17 @@ class GrpoTree:
 
     def look(self, run: Run) -> None:
         """Add a run to the group of its task."""
-        self._peers.setdefault(task_key(task_of(run)), Peers()).look(run.tree, self._below(run))
+        self._peers.setdefault(task_key(task_of(run)), Peers()).look(run.tree, self._credit(run))
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run. If no run of its task was added, it is compared with itself."""
-        turns, below, tree = Turns(run), self._below(run), run.tree
+        turns, credit, tree = Turns(run), self._credit(run), run.tree
         peers = self._peers.get(task_key(task_of(run)))
         if peers is None:
             peers = Peers()
-            peers.look(tree, below)
-        rewards = {node.id: below[node.id].value + self.calls * _unfailed(turns.of(node.id)) for node in tree}
-        by_node = advantages(tree, below, rewards, peers)
+            peers.look(tree, credit)
+        rewards = {node.id: credit[node.id].value + self.calls * _unfailed(turns.of(node.id)) for node in tree}
+        by_node = advantages(tree, credit, rewards, peers)
         for node in tree:
             if taken := turns.of(node.id):
                 parts = asdict(by_node[node.id])
@@ -82,17 +82,17 @@ class GrpoTree:
                     "tools": list(taken[0].tools),
                     "advantage": self._blended(by_node[node.id]),
                     **{f"{name}_advantage": value for name, value in parts.items()},
-                    "reward": below[node.id].value,
-                    "weight": below[node.id].leaves,
+                    "reward": credit[node.id].value,
+                    "weight": credit[node.id].leaves,
                     "group": f"{journal_digest(run)[:12]}/{parent.id}",
                     "anchor": parent.state_hash,
                     "provenance": provenance(run, node.id, taken, others=[n.id for n in tree.path(node.id)]),
                 }
 
-    def _below(self, run: Run) -> dict[NodeId, Worth]:
+    def _credit(self, run: Run) -> dict[NodeId, Credit]:
         by_tests, accepted = outcome(run, self.outcome), self._accepted
         if accepted is None:
-            return worths(run.tree, by_tests)
+            return node_credit(run.tree, by_tests)
 
         def found(leaf: Node) -> float:
             right = by_tests(leaf)
@@ -100,7 +100,7 @@ class GrpoTree:
                 return right
             return max(right, accepted.nearest(task_of(run).id, run.journal.get_blob(blob)))
 
-        return worths(run.tree, found)
+        return node_credit(run.tree, found)
 
     def _blended(self, parts: Advantages) -> float:
         if self.credit == "tree":

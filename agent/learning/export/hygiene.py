@@ -1,4 +1,4 @@
-"""Decides which rows may be trained on. Each refused row has a reason under which it is counted."""
+"""Decides which rows may be trained on. A row that may not is skipped, and counted under the reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUSPECTED = "a model that compared the answers holds it for one that only satisf
 
 @dataclass(slots=True)
 class Hygiene:
-    """The checks, in this order: the exporter's own refusals, contamination, licence, tampering, emptiness, copies.
+    """The checks, in this order: the exporter's own skips, contamination, licence, tampering, emptiness, copies.
     Used for one export only, as it remembers the rows that passed."""
 
     exclusions: Exclusions = field(default_factory=Exclusions)
@@ -37,10 +37,10 @@ class Hygiene:
     """The number of rows in which a secret or personal data was replaced."""
 
     def check(self, run: Run, rows: Iterator[Row]) -> Iterator[Row | str]:
-        """Each row ready to be written, or the reason why it is refused."""
+        """Each row ready to be written, or the reason why it is skipped."""
         barred = self.exclusions.reason(run) or self._licence(run)
         for row in rows:
-            yield row["refused"] if "refused" in row else barred or self._checked(run, row)
+            yield row["skipped"] if "skipped" in row else barred or self._checked(run, row)
 
     def _licence(self, run: Run) -> str:
         name = origin(run)["license"]

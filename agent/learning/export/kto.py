@@ -9,7 +9,7 @@ from typing import ClassVar
 from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turn, Turns, answer_key
-from agent.run.credit import outcome, worths
+from agent.run.credit import node_credit, outcome
 from agent.run.run import Run
 
 
@@ -24,18 +24,18 @@ class Kto:
 
     def look(self, run: Run) -> None:
         """Collect the good answers of a run."""
-        turns, below = Turns(run), worths(run.tree, outcome(run))
-        good = (turn for node in run.tree if below[node.id].solved for turn in turns.of(node.id))
+        turns, credit = Turns(run), node_credit(run.tree, outcome(run))
+        good = (turn for node in run.tree if credit[node.id].solved for turn in turns.of(node.id))
         self._good.update(map(answer_key, good))
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, below, rows = Turns(run), worths(run.tree, outcome(run)), dict[str, list[Turn]]()
+        turns, credit, rows = Turns(run), node_credit(run.tree, outcome(run)), dict[str, list[Turn]]()
         for node in run.tree:
             for turn in turns.of(node.id):
                 name = answer_key(turn)
                 rows.setdefault(name, []).append(turn)
-                if below[node.id].solved:
+                if credit[node.id].solved:
                     self._good.add(name)
         for name, same in rows.items():
             turn, nodes = same[0], [other.node for other in same]

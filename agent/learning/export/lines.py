@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.provenance import provenance
 from agent.learning.export.sft import NO_SUCCESS
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge, shared
@@ -36,13 +36,13 @@ class LinePreference:
         turns = Turns(run)
         ways = [rollout.leaf for rollout in run.rollouts() if turns.path(rollout.leaf)]
         merged = [leaf for leaf in ways if is_merge(run.tree, leaf)]
-        yield from (refused(MERGE) for _ in merged)
+        yield from (skipped(MERGE) for _ in merged)
         ways = [leaf for leaf in ways if leaf not in merged]
         good = [leaf for leaf in ways if succeeded(run, leaf)]
         if not good:
-            yield refused(NO_SUCCESS)
+            yield skipped(NO_SUCCESS)
         elif len(good) == len(ways):
-            yield refused("every way of the run succeeded")
+            yield skipped("every way of the run succeeded")
         for bad in [leaf for leaf in ways if leaf not in good][: self.most] if good else ():
             yield _pair(run, turns, max(good, key=lambda leaf: (len(_alike(turns, leaf, bad)), -leaf)), bad)
 
@@ -52,10 +52,10 @@ def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
     prompt = _alike(turns, good, bad)
     chosen, rejected = (_conversation(path)[len(prompt) :] for path in paths)
     if paths[0][-1].tools != paths[1][-1].tools or not prompt:
-        return refused("the two ways were not asked the same")
+        return skipped("the two ways were not asked the same")
     if not (chosen and rejected):
-        return refused("one way is the beginning of the other")
-    worth, said = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)
+        return skipped("one way is the beginning of the other")
+    value, said = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)
     about = [turn for path in paths for turn in path[said:]]
     nodes = [node.id for leaf in (good, bad) for node in run.tree.path(leaf)]
     return {
@@ -63,7 +63,7 @@ def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
         "chosen": chosen,
         "rejected": rejected,
         "tools": list(paths[0][-1].tools),
-        "margin": worth(run.tree[good]) - worth(run.tree[bad]),
+        "margin": value(run.tree[good]) - value(run.tree[bad]),
         "provenance": provenance(run, good, about, others=nodes),
     }
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.learning.export import GOAL_UNKNOWN, Row, refused
+from agent.learning.export import GOAL_UNKNOWN, Row, skipped
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.turns import Turn, Turns
 from agent.prompts import render
-from agent.run.credit import Worth, goals_known, outcome, worths
+from agent.run.credit import Credit, goals_known, node_credit, outcome
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import visible
@@ -35,34 +35,34 @@ class Lookahead:
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, below = Turns(run), worths(run.tree, outcome(run))
+        turns, credit = Turns(run), node_credit(run.tree, outcome(run))
         for parent in run.tree:
             children = [child for child in run.tree.children(parent.id) if turns.of(child.id)]
-            if {bool(below[child.id].solved) for child in children} != {True, False}:
+            if {bool(credit[child.id].solved) for child in children} != {True, False}:
                 continue
             if not goals_known(run):
-                yield refused(GOAL_UNKNOWN)
+                yield skipped(GOAL_UNKNOWN)
                 continue
-            ranked = sorted(children, key=lambda child: (-below[child.id].value, -child.value, child.id))
-            yield self._row(run, ranked, turns.of(ranked[0].id)[0], below)
+            ranked = sorted(children, key=lambda child: (-credit[child.id].value, -child.value, child.id))
+            yield self._row(run, ranked, turns.of(ranked[0].id)[0], credit)
 
-    def _row(self, run: Run, ranked: Sequence[Node], chosen: Turn, below: Mapping[NodeId, Worth]) -> Row:
-        text, shown = self._words(run, ranked, below)
+    def _row(self, run: Run, ranked: Sequence[Node], chosen: Turn, credit: Mapping[NodeId, Credit]) -> Row:
+        text, shown = self._words(run, ranked, credit)
         words = "\n\n".join(filter(None, (text, str(chosen.answer.get("content") or ""))))
         answer: dict[str, Any] = {**chosen.answer, "content": words}
         return {
             "prompt": list(chosen.prompt),
             "completion": [answer],
             "tools": list(chosen.tools),
-            "branches": [{"node": node.id, "value": below[node.id].value} for node in shown],
+            "branches": [{"node": node.id, "value": credit[node.id].value} for node in shown],
             "provenance": never_said(provenance(run, ranked[0].id, [chosen], others=[node.id for node in shown])),
         }
 
-    def _words(self, run: Run, ranked: Sequence[Node], below: Mapping[NodeId, Worth]) -> tuple[str, Sequence[Node]]:
+    def _words(self, run: Run, ranked: Sequence[Node], credit: Mapping[NodeId, Credit]) -> tuple[str, Sequence[Node]]:
         """The text with as many branches as fit, and these branches, in the order in which they were tried."""
         for count in range(len(ranked), 0, -1):
             shown = sorted(ranked[:count], key=lambda node: node.id)
-            branches = [f"{_name(node)}: {_led_to(run, node, below[node.id])}" for node in shown]
+            branches = [f"{_name(node)}: {_led_to(run, node, credit[node.id])}" for node in shown]
             left_out, chosen = len(ranked) - count, _name(ranked[0])
             text = render("export_lookahead", branches=branches, left_out=left_out, chosen=chosen).strip()
             if len(text) <= self.chars:
@@ -74,9 +74,9 @@ def _name(node: Node) -> str:
     return visible(" ".join((node.label or f"attempt {node.id}").split()))[:LABEL_CHARS]
 
 
-def _led_to(run: Run, node: Node, worth: Worth) -> str:
-    if worth.solved:
-        return "solved" if worth.leaves == 1 else f"{worth.solved} of {worth.leaves} ways on from it are solved"
+def _led_to(run: Run, node: Node, credit: Credit) -> str:
+    if credit.solved:
+        return "solved" if credit.leaves == 1 else f"{credit.solved} of {credit.leaves} ways on from it are solved"
     best = run.tree.value_max(node.id)
-    none = "not solved" if worth.leaves == 1 else f"none of {worth.leaves} ways on from it is solved"
+    none = "not solved" if credit.leaves == 1 else f"none of {credit.leaves} ways on from it is solved"
     return f"{none}, at best {best:.2f} of 1"

@@ -12,7 +12,7 @@ from agent.models.conversing import Unreadable
 from agent.policy.chat import plans
 from agent.policy.chat.transcript import unpack
 from agent.run import rollouts
-from agent.run.credit import outcome, worths
+from agent.run.credit import node_credit, outcome
 from agent.run.events import Asked, Round
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
@@ -34,16 +34,16 @@ class Plan:
 
 
 def _drawn_at_first(run: Run) -> Iterator[Row]:
-    below = worths(run.tree, outcome(run))
+    credit = node_credit(run.tree, outcome(run))
     for asked in run.asked:
         plans = _plans(asked)
         followed = _followed(run, plans)
-        worth = {number: max(below[node].value for node in nodes) for number, nodes in followed.items()}
-        if max(worth.values(), default=0.0) > 0:
-            ranked = sorted(range(len(plans)), key=lambda number: (-worth.get(number, 0.0), number))
+        best = {number: max(credit[node].value for node in nodes) for number, nodes in followed.items()}
+        if max(best.values(), default=0.0) > 0:
+            ranked = sorted(range(len(plans)), key=lambda number: (-best.get(number, 0.0), number))
             text = "\n\n".join(_listed(place, plans[number]) for place, number in enumerate(ranked, 1))
             nodes = [node for followers in followed.values() for node in followers]
-            yield _row(run, asked, text, nodes, max(worth.values()))
+            yield _row(run, asked, text, nodes, max(best.values()))
 
 
 def _plans(asked: Asked) -> Sequence[plans.AttemptPlan]:

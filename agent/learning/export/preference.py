@@ -8,13 +8,13 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.prefixes import Answer, Prefixes
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.turns import Turn, Turns, shared
 from agent.models import Message
-from agent.run.credit import means, outcome, worths
+from agent.run.credit import mean_values, node_credit, outcome
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 
@@ -82,24 +82,24 @@ class Preference:
         turns, rows = Turns(run), list[tuple[tuple[NodeId, NodeId], Row]]()
         pairs = sorted(self._pairs(run), key=lambda pair: pair[0][1] - pair[0][0])
         if not pairs:
-            yield refused("no two siblings of the tree differ in worth")
+            yield skipped("no two siblings of the tree differ in worth")
         for scores, (better, worse) in pairs:
             if len(rows) == self.most:
-                yield refused("its tree has enough pairs (option `most`)")
+                yield skipped("its tree has enough pairs (option `most`)")
                 continue
             parted = _parting(_line(run, turns, better), _line(run, turns, worse), self.told == "any")
             if isinstance(parted, str) or not flagged(run).isdisjoint((better.id, worse.id)):
-                yield refused(parted if isinstance(parted, str) else TAMPERED)
+                yield skipped(parted if isinstance(parted, str) else TAMPERED)
             else:
                 rows.append(((better.id, worse.id), _row(run, (better, worse), scores, parted)))
         yield from (row for _, row in sorted(rows, key=lambda entry: entry[0]))
 
     def _pairs(self, run: Run) -> Iterator[tuple[tuple[float, float], tuple[Node, Node]]]:
         """The scores and the nodes of sibling pairs, the better one first."""
-        below, q = worths(run.tree, outcome(run)), means(run)
+        credit, q = node_credit(run.tree, outcome(run)), mean_values(run)
         for parent in run.tree:
             children = [c for c in run.tree.children(parent.id) if c.steps and run.tree.visits(c.id) >= self.visits]
-            scored = [(self._score(child, q[child.id]), bool(below[child.id].solved), child) for child in children]
+            scored = [(self._score(child, q[child.id]), bool(credit[child.id].solved), child) for child in children]
             for one, other in combinations(scored, 2):
                 lead = one[0] - other[0] if self.pairs == "gap" else one[1] - other[1]
                 if abs(lead) > (self.gap if self.pairs == "gap" else 0):
@@ -170,6 +170,6 @@ def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _
         added = not rest or (any_told and common and all(message["role"] == "user" for message in rest))
         if one.tools != other.tools or not added:
             return "siblings were not asked the same"
-        if not one.says(other):
+        if not one.same_answer(other):
             return common, one, other
     return "siblings did the same"

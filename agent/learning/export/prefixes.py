@@ -13,7 +13,7 @@ from agent.learning.export.hygiene import flagged
 from agent.learning.export.provenance import journal_digest, task_key
 from agent.learning.export.turns import Turn, Turns
 from agent.run.action_log import task_of
-from agent.run.credit import means
+from agent.run.credit import mean_values
 from agent.run.run import Run
 
 
@@ -56,13 +56,13 @@ class Prefixes:
                 worst
                 and worst.journal != answer.journal
                 and answer.score - worst.score > gap
-                and not answer.turn.says(worst.turn)
+                and not answer.turn.same_answer(worst.turn)
             ):
                 yield answer, worst
 
 
 def _answers(run: Run) -> Iterator[tuple[tuple[str, str], Answer]]:
-    turns, task, q, tampered = Turns(run), task_key(task_of(run)), means(run), flagged(run)
+    turns, task, q, tampered = Turns(run), task_key(task_of(run)), mean_values(run), flagged(run)
     for node in run.tree:
         for turn in turns.of(node.id) if node.id not in tampered else ():
             if turn.asked is not None:

@@ -9,7 +9,7 @@ from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.learning.export.weaving import whole
-from agent.run.credit import Outcome, outcome, require_outcome, worths
+from agent.run.credit import Outcome, node_credit, outcome, require_outcome
 from agent.run.run import Run
 
 
@@ -30,17 +30,17 @@ class Prm:
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, below = Turns(run), worths(run.tree, outcome(run, self.outcome))
+        turns, credit = Turns(run), node_credit(run.tree, outcome(run, self.outcome))
         for node in run.tree:
             if taken := turns.of(node.id):
-                worth, visits = below[node.id], run.tree.visits(node.id)
+                earned, visits = credit[node.id], run.tree.visits(node.id)
                 yield {
                     "prompt": list(taken[0].prompt),
                     "completion": whole(taken),
                     "tools": list(taken[0].tools),
-                    "value": worth.value,
-                    "leaves": worth.leaves,
-                    "solved": worth.solved,
+                    "value": earned.value,
+                    "leaves": earned.leaves,
+                    "solved": earned.solved,
                     "visits": visits,
                     "q": run.tree.value_sum(node.id) / visits,
                     "own": node.value,

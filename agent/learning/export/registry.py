@@ -115,7 +115,7 @@ class _Formed:
     form: Callable[[Row], Row]
 
     def __call__(self, run: Run) -> Iterator[Row]:
-        return (row if "refused" in row else self.form(row) for row in self.exporter(run))
+        return (row if "skipped" in row else self.form(row) for row in self.exporter(run))
 
     @property
     def compares(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agent.analysis.minimize import NOTE, Shortened
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.provenance import never_said
 from agent.learning.export.sft import row_of, winners
 from agent.learning.export.turns import Turn, Turns, answer_key, results_after
@@ -27,12 +27,12 @@ class Retro:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, trained = Turns(run), set[str]()
-        leaves, refusals = winners(run, turns)
-        yield from refusals
+        leaves, skips = winners(run, turns)
+        yield from skips
         for leaf in leaves:
             note = run.note(leaf.id, NOTE)
             if note is None:
-                yield refused("ramify shorten has not looked at the path")
+                yield skipped("ramify shorten has not looked at the path")
                 continue
             shorter = Shortened.from_json(note)
             for woven in weave(_kept(turns, leaf, shorter), lambda turn: answer_key(turn) not in trained):
@@ -48,5 +48,5 @@ def _kept(turns: Turns, leaf: Node, shorter: Shortened) -> list[Turn]:
     for (node, number), seen in zip(shorter.turns, shorter.seen, strict=True):
         turn = turns.of(node)[number]
         kept.append(replace(turn, prompt=prompt, results=results_after(turn.answer, turn.step, seen)))
-        prompt = kept[-1].told
+        prompt = kept[-1].conversation
     return kept

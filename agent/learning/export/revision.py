@@ -3,7 +3,7 @@ then a path to a solved state (after Agent-R, arXiv 2501.11425).
 
 Laws: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong turn is the one
 that a model marked (`ramify reflect`); where it marked none, it is found by tests. The calls of a row, carried out in
-order, lead to the files of the solved state: rows whose wrong steps cannot be undone are refused. No run had these
+order, lead to the files of the solved state: rows whose wrong steps cannot be undone are skipped. No run had these
 conversations: `stitched` is true in each row.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.first_error import FirstError
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
@@ -45,16 +45,16 @@ class Revision:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns = Turns(run)
-        leaves, refusals = winners(run, turns)
-        yield from refusals
+        leaves, skips = winners(run, turns)
+        yield from skips
         for good in leaves[:1]:
             rows, worse = 0, self.worse(run, good)
             if not worse:
-                yield refused("no way of the run is worse than the right one")
+                yield skipped("no way of the run is worse than the right one")
             for bad in worse:
-                row = refused(TAMPERED) if bad.id in flagged(run) else _spliced(run, turns, good, bad)
+                row = skipped(TAMPERED) if bad.id in flagged(run) else _spliced(run, turns, good, bad)
                 yield row
-                rows += "refused" not in row
+                rows += "skipped" not in row
                 if rows == self.pairs:
                     break
 
@@ -64,8 +64,8 @@ class Revision:
         leaves = [
             node for node in tree if node.parents and not tree.children(node.id) and good not in tree.path(node.id)
         ]
-        worth = outcome(run, "value")
-        worse = [leaf for leaf in leaves if worth(good) - worth(leaf) > self.gap]
+        value = outcome(run, "value")
+        worse = [leaf for leaf in leaves if value(good) - value(leaf) > self.gap]
         return sorted(worse, key=lambda leaf: (-tree.depth(tree.common_ancestor(good.id, leaf.id).id), leaf.id))
 
 
@@ -92,19 +92,23 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     marked = FirstError.of(run, both.fork.id, bad.id)
     wrong = both.wrong[: marked.turn + 1] if marked else _up_to_the_first_error(run, both, bad, run.solved(good.id))
     if wrong is None:
-        return refused(MERGE)
+        return skipped(MERGE)
     if not wrong:
-        return refused("no step of the worse way was a step back")
+        return skipped("no step of the worse way was a step back")
     error = run.tree[wrong[-1].node]
     said = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
     mistaken = before_the_end(list(wrong))
     undoing = undone(mistaken) or "the worse way changed nothing"
     if isinstance(undoing, str):
-        return refused(undoing)
+        return skipped(undoing)
     form = NATIVE if both.right[-1].tools else TEXT
     nodes = [*(node.id for node in run.tree.path(good.id)), *dict.fromkeys(turn.node for turn in wrong)]
     return {
-        "messages": [*map(silent, mistaken[-1].told), *carried_out("undo", said, undoing, form), *_said(both.right)],
+        "messages": [
+            *map(silent, mistaken[-1].conversation),
+            *carried_out("undo", said, undoing, form),
+            *_said(both.right),
+        ],
         "tools": list(both.right[-1].tools),
         "stitched": True,
         "error": error.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
@@ -38,8 +38,8 @@ class Sft:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns, trained = Turns(run), set[tuple[int, int]]()
-        leaves, refusals = winners(run, turns)
-        yield from refusals
+        leaves, skips = winners(run, turns)
+        yield from skips
         for leaf in leaves[: self.paths]:
             for woven in weave(turns.path(leaf.id), self._trains(trained)):
                 trained.update((turn.node, turn.number) for turn in woven.turns)
@@ -51,20 +51,20 @@ class Sft:
 
 def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
     """The nodes that succeeded (`agent.run.credit.succeeded`), those with the fewest turns first. A node that needs
-    more than the turns of its path, or tampering, gives a refusal instead."""
-    leaves, refusals = list[Node](), list[Row]()
+    more than the turns of its path, or tampering, is skipped instead."""
+    leaves, skips = list[Node](), list[Row]()
     for node in run.tree:
         if not succeeded(run, node.id):
             continue
         if is_merge(run.tree, node.id):
-            refusals.append(refused(MERGE))
+            skips.append(skipped(MERGE))
         elif node.id in flagged(run):
-            refusals.append(refused(TAMPERED))
+            skips.append(skipped(TAMPERED))
         else:
             leaves.append(node)
-    if not (leaves or refusals):
-        refusals.append(refused(NO_SUCCESS))
-    return sorted(leaves, key=lambda node: (len(turns.path(node.id)), node.id)), refusals
+    if not (leaves or skips):
+        skips.append(skipped(NO_SUCCESS))
+    return sorted(leaves, key=lambda node: (len(turns.path(node.id)), node.id)), skips
 
 
 def row_of(run: Run, leaf: Node, woven: Woven) -> Row:

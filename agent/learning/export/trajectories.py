@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.provenance import origin, provenance
 from agent.learning.export.turns import MERGE, Turns, is_merge
 from agent.run.run import Run
@@ -23,7 +23,7 @@ class Trajectories:
         turns, facts = Turns(run), origin(run)
         for rollout in run.rollouts():
             if is_merge(run.tree, rollout.leaf):
-                yield refused(MERGE)
+                yield skipped(MERGE)
             elif taken := turns.path(rollout.leaf):
                 leaf = run.tree[rollout.leaf]
                 yield {
@@ -31,7 +31,7 @@ class Trajectories:
                     "instance_id": facts["task"],
                     "repo": facts["repository"],
                     "license": facts["license"],
-                    "messages": list(taken[-1].told),
+                    "messages": list(taken[-1].conversation),
                     "tools": list(taken[-1].tools),
                     "model_patch": _patch(run, leaf.id),
                     "resolved": run.solved(leaf.id),

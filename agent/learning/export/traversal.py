@@ -4,7 +4,7 @@ A model that learns from them learns to explore and to go back, and not only the
 ExACT, arXiv 2410.02052).
 
 Laws: the calls of a row, carried out in order, lead through the files of the visited states: a row whose ways back
-cannot be written as calls is refused. No run had these conversations: `stitched` is true in each row.
+cannot be written as calls is skipped. No run had these conversations: `stitched` is true in each row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.actions import Action
-from agent.learning.export import Row, refused
+from agent.learning.export import Row, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.sft import winners
@@ -34,7 +34,7 @@ class Traversal:
     line of work follow each other, although others may have been found meanwhile."""
 
     states: int = 32
-    """The most states of a row, at least 1; runs that visited more are refused."""
+    """The most states of a row, at least 1; runs that visited more are skipped."""
 
     def __post_init__(self) -> None:
         if self.states < 1:
@@ -43,14 +43,14 @@ class Traversal:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns = Turns(run)
-        leaves, refusals = winners(run, turns)
-        yield from refusals
+        leaves, skips = winners(run, turns)
+        yield from skips
         for goal in sorted(leaves, key=lambda node: node.id)[:1]:
             visits = _visits(run.tree, goal)
-            why = self._refusal(run, goal, visits)
-            yield refused(why) if why else _traversed(run, turns, visits)
+            why = self._why_skipped(run, goal, visits)
+            yield skipped(why) if why else _traversed(run, turns, visits)
 
-    def _refusal(self, run: Run, goal: Node, visits: Sequence[Node]) -> str:
+    def _why_skipped(self, run: Run, goal: Node, visits: Sequence[Node]) -> str:
         if len(visits) == run.tree.depth(goal.id):
             return "the search never went back"
         if len(visits) > self.states:
@@ -86,7 +86,7 @@ def _traversed(run: Run, turns: Turns, visits: Sequence[Node]) -> Row:
         if parent.id != at.id:
             way = _way(tree, turns, at, parent)
             if isinstance(way, str):
-                return refused(way)
+                return skipped(way)
             messages += _gone_back(at, parent, way, native=bool(first.tools))
         mine = list(turns.of(node.id)) if node is goal else before_the_end(list(turns.of(node.id)))
         messages += _said(said[-1] if said and parent.id == at.id else None, mine)
@@ -126,7 +126,7 @@ def _gone_back(at: Node, to: Node, way: Sequence[Action], *, native: bool) -> tu
 def _said(before: Turn | None, turns: Sequence[Turn]) -> Iterator[Message]:
     """The answers and results of some turns, with what was said between them."""
     for turn in turns:
-        if before is not None and turn.prompt[: len(before.told)] == before.told:
-            yield from turn.prompt[len(before.told) :]
+        if before is not None and turn.prompt[: len(before.conversation)] == before.conversation:
+            yield from turn.prompt[len(before.conversation) :]
         yield from (turn.answer, *turn.results)
         before = turn

@@ -56,7 +56,7 @@ class Turn:
         return any(not seen.ok and not isinstance(action, RunTests) for action, seen in pairs)
 
     @property
-    def told(self) -> tuple[Message, ...]:
+    def conversation(self) -> tuple[Message, ...]:
         """The conversation after the turn."""
         return (*self.prompt, self.answer, *self.results)
 
@@ -65,7 +65,7 @@ class Turn:
         """The digest of the prompt and the tools."""
         return self.asked.conversation.digest if self.asked else digest_of([list(self.tools), *self.prompt])
 
-    def says(self, other: Turn) -> bool:
+    def same_answer(self, other: Turn) -> bool:
         """Whether it has the same text and calls as another turn, apart from call ids."""
         return _said(self.answer) == _said(other.answer)
 
@@ -110,7 +110,7 @@ class Turns:
 
     def _before(self, before: Turn | None) -> Sequence[Message]:
         if before is not None:
-            return before.told
+            return before.conversation
         if not self._opening and self._run.started is not None:
             task, root = task_of(self._run), self._run.tree.root
             conventions = from_note(self._run.note(root.id, CONVENTIONS))

@@ -9,11 +9,11 @@ from agent.evaluate.goal_tests import resolve_goals
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.prm import ANSWERS, verifier_question
 from agent.evaluate.value.tests import PassingTests
-from agent.learning.export import GOAL_UNKNOWN, Row, refused
+from agent.learning.export import GOAL_UNKNOWN, Row, skipped
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.run.action_log import task_of
-from agent.run.credit import Outcome, goals_known, outcome, require_outcome, worths
+from agent.run.credit import Outcome, goals_known, node_credit, outcome, require_outcome
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 
@@ -34,7 +34,7 @@ class Verifier:
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, below = Turns(run), worths(run.tree, outcome(run, self.outcome))
+        turns, credit = Turns(run), node_credit(run.tree, outcome(run, self.outcome))
         base = run.tree.root.report
         task = replace(task_of(run), goal_tests=resolve_goals(task_of(run), base))
         for node in run.tree:
@@ -42,19 +42,19 @@ class Verifier:
             if not taken or node.state_hash == run.tree.root.state_hash:
                 continue
             if self.outcome == "solved" and not goals_known(run):
-                yield refused(GOAL_UNKNOWN)
+                yield skipped(GOAL_UNKNOWN)
                 continue
             if not (blob := kept_patch(run, node.id)):
-                yield refused(NO_PATCH)
+                yield skipped(NO_PATCH)
                 continue
             patch = run.journal.get_blob(blob)
             case = EvaluationInput(task, run.tree.path(node.parents[0]), node.report)
             prompt = verifier_question(task, base, node.report, patch, PassingTests().evaluate(case).notes)
-            worth = below[node.id]
+            earned = credit[node.id]
             yield {
                 "prompt": [{"role": "user", "content": prompt}],
-                "completion": [{"role": "assistant", "content": ANSWERS[0 if worth.value >= 0.5 else 1]}],
-                "value": worth.value,
-                "leaves": worth.leaves,
+                "completion": [{"role": "assistant", "content": ANSWERS[0 if earned.value >= 0.5 else 1]}],
+                "value": earned.value,
+                "leaves": earned.leaves,
                 "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
             }

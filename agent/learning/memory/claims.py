@@ -6,12 +6,12 @@ import re
 
 from agent.learning.memory.words import likeness, words
 
-ALIKE = 0.7
+SAME_TOPIC = 0.7
 """From this word likeness on, two sentences are about the same thing."""
 _NEGATION = re.compile(
     r"\b(?:not|never|no|avoid|without|cannot|(?:do|does|must|should|wo|ca|is)n['\u2019]?t)\b", re.IGNORECASE
 )
-_SAYING = frozenset(words("always must should do does please ever"))
+_EMPHASIS = frozenset(words("always must should do does please ever"))
 """Words of emphasis, which do not change what is said."""
 
 
@@ -26,11 +26,11 @@ def opposed(one: str, other: str) -> bool:
 
 
 def _about_the_same(one: str, other: str) -> bool:
-    return likeness(_content(one), _content(other)) >= ALIKE
+    return likeness(_content(one), _content(other)) >= SAME_TOPIC
 
 
 def _content(text: str) -> list[str]:
-    return [word for word in words(_NEGATION.sub(" ", text)) if word not in _SAYING]
+    return [word for word in words(_NEGATION.sub(" ", text)) if word not in _EMPHASIS]
 
 
 def _denies(text: str) -> bool:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 from agent.measure.reading import Transcript, read
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 
-__all__ = ["PROC", "Adapter", "Invocation", "RunOutput", "inside", "read_sealed"]
+__all__ = ["MESSAGE_BYTES", "PROC", "Adapter", "Invocation", "RunOutput", "read_sealed"]
 
+MESSAGE_BYTES = 1500
+"""The limit of a failure's message."""
 PROC = r"/proc/((thread-)?self\b|(?![a-z]))"
 """Part of a pattern of tricks: the files of a process in /proc, but not those about the machine."""
 
@@ -44,7 +45,7 @@ class RunOutput:
     nonce: str
     exit_code: int
     report: bytes = b""
-    """The content of `Plan.report`, or the captured output; empty if there is none."""
+    """The content of `RunNames.report`, or the captured output; empty if there is none."""
     gathered: Mapping[str, bytes] = field(default_factory=dict)
     """Content by path, relative to the workspace."""
 
@@ -58,7 +59,7 @@ class Adapter:
     """The default command to run all tests."""
     named: re.Pattern[str]
     """Found in a command that runs this framework."""
-    invocation: Callable[[Plan, str, Sequence[str], Limits], Invocation]
+    invocation: Callable[[RunNames, str, Sequence[str], Limits], Invocation]
     """How to run this command with only these tests, or with all if none is named or `selects` is false. The adapter
     applies the limits its runner supports; the whole run is killed from outside."""
     read: Callable[[RunOutput], Transcript]
@@ -80,11 +81,6 @@ class Adapter:
     """It can run selected tests; otherwise all always run."""
     fits: Callable[[Path | None, str], bool] = lambda repo, command: True
     """Whether the repository, given the command, may use this framework; None: the files are in an image."""
-
-
-def inside(program: str) -> bytes:
-    """The source of a program that runs in the sandbox."""
-    return (resources.files("agent.measure.inside") / program).read_bytes()
 
 
 def read_sealed(output: RunOutput) -> Transcript:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut, ending
 from agent.measure.logs.cargo import cargo
 from agent.measure.reading import Transcript
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 from agent.untrusted import terminal_text
 
 COMMAND = re.compile(r"\bcargo((?:\s+\+\S+)?)\s+(test|t)(?![\w-])(?!.*--no-fail-fast)")
@@ -23,10 +23,9 @@ RUNNING = re.compile(r"Running (?:unittests )?(\S+) \((?:.*/)?(.+?)-[0-9a-f]+(?:
 RESULT = re.compile(r"test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 STDOUT = re.compile(r"---- (.+) stdout ----")
 DOCUMENTED = re.compile(r"(.+?) \(line (\d{1,9})\)(.*)")
-MESSAGE_BYTES = 1500
 
 
-def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Make every target run, even after a failure. An alias cannot do that, so the command itself is changed."""
     script = COMMAND.sub(r"cargo\1 \2 --no-fail-fast", command)
     return Invocation(f"export CARGO_TERM_COLOR=never\n{script}", captured=True)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.measure.adapters import Adapter, read_sealed
-from agent.measure.adapters.in_process import PYTHON, begun_by
+from agent.measure.adapters.in_process import PYTHON, with_our_program
 
 PROGRAM = r"(?:\S*/)?(?:runtests\.py(?!\S)|manage\.py(?=\s+test(?!\S)))"
 MODULE = r"-m\s+django(?=\s+test(?!\S))"
@@ -31,7 +31,7 @@ def fits(repo: Path | None, command: str) -> bool:
     scripts = [found["what"] for found in NAMED.finditer(command) if found["what"].endswith("runtests.py")]
     if repo is None or not scripts:
         return True
-    texts = [_text(place) for script in scripts for place in (repo / script, repo / "tests" / script)]
+    texts = [_text(path) for script in scripts for path in (repo / script, repo / "tests" / script)]
     return any(OF_DJANGO.search(text) for text in texts) or not any(texts)
 
 
@@ -47,7 +47,7 @@ DJANGO = Adapter(
     command="python3 manage.py test",
     named=NAMED,
     fits=fits,
-    invocation=partial(begun_by, ("unittests", "django"), _replaced),
+    invocation=partial(with_our_program, ("unittests", "django"), _replaced),
     read=read_sealed,
     tests=("tests.py",),
     config_files=("manage.py", "runtests.py"),

@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut
 from agent.measure.logs.go import ENDS, read_events
 from agent.measure.reading import Transcript
-from agent.measure.warm.planting import Limits, Plan
-
-MESSAGE_BYTES = 1500
+from agent.measure.warm.plugins import Limits, RunNames
 
 
-def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Flags in the command's own GOFLAGS are kept."""
     flags = ["-json", *([f"-run=^({'|'.join(_functions(wanted))})$"] if wanted else [])]
     ours = f"GOFLAGS='{' '.join(flags)} '"

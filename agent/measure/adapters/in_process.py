@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 
-from agent.measure.adapters import Invocation, inside
-from agent.measure.warm.planting import Limits, Plan, orders_of
+from agent.measure.adapters import Invocation
+from agent.measure.inside import program_source
+from agent.measure.warm.plugins import Limits, RunNames, orders_of
 from agent.parsing import syntax_tree
 
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
@@ -19,32 +20,35 @@ PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
 SHARED = ("account.py", "alarm.py", "channel.py", "cutting.py", "failures.py", "scripts.py", "wanted.py")
 
 
-def begun_by(
+def with_our_program(
     programs: Sequence[str],
     replaced: Callable[[str, str], str],
-    planned: Plan,
+    names: RunNames,
     command: str,
     wanted: Sequence[str],
     limits: Limits,
 ) -> Invocation:
     """Run a command in which `replaced` has substituted our package for their program. The package consists of these
     programs; the last one starts, with its orders in its own source."""
-    package, folder = planned.plugins[-1], planned.folder
-    orders = orders_of(planned, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
+    package, folder = names.plugins[-1], names.folder
+    orders = orders_of(names, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
-    files |= {name: plain(inside(name)) for name in (*SHARED, *(f"{program}.py" for program in programs))}
+    files |= {
+        name: without_annotations(program_source(name))
+        for name in (*SHARED, *(f"{program}.py" for program in programs))
+    }
     own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={folder}:", replaced(command, package))
     prologue = f"pwd >{folder}/{package}/root\nexport PYTHONPATH={folder}${{PYTHONPATH:+:$PYTHONPATH}}"
     return Invocation(f"{prologue}\n{own}", {f"{folder}/{package}/{name}": text for name, text in files.items()})
 
 
-def plain(source: bytes) -> bytes:
+def without_annotations(source: bytes) -> bytes:
     """A program without annotations, for Pythons before 3.8."""
-    return ast.unparse(ast.fix_missing_locations(_Plain().visit(syntax_tree(source)))).encode()
+    return ast.unparse(ast.fix_missing_locations(_AnnotationRemover().visit(syntax_tree(source)))).encode()
 
 
-class _Plain(ast.NodeTransformer):
+class _AnnotationRemover(ast.NodeTransformer):
     """Removes annotations."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:  # ast's names

@@ -13,8 +13,9 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from agent.measure.adapters import PROC, Adapter, Invocation, inside, read_sealed
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.adapters import PROC, Adapter, Invocation, read_sealed
+from agent.measure.inside import program_source
+from agent.measure.warm.plugins import Limits, RunNames
 
 TESTS = (
     *("*.test.*", "*.spec.*", "*-test.*", "*_test.*", "test.js", "test.mjs", "test.cjs", "*.snap"),
@@ -44,13 +45,13 @@ BUILT = ("node_modules/*", "*/node_modules/*")
 
 
 def invocation(
-    planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str
+    names: RunNames, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str
 ) -> Invocation:
     """Options that the command itself gives to node are kept."""
-    folder = planned.folder
+    folder = names.folder
     ours = options.format(program=f"{folder}/{program}")
-    orders = {"report": planned.report, "nonce": planned.nonce, "options": ours}
-    files = {f"{folder}/{name}": inside(name) for name in ("channel.cjs", program)}
+    orders = {"report": names.report, "nonce": names.nonce, "options": ours}
+    files = {f"{folder}/{name}": program_source(name) for name in ("channel.cjs", program)}
     files[f"{folder}/orders.json"] = json.dumps(orders).encode()
     own = re.sub(r"(?<!\w)NODE_OPTIONS=", f'NODE_OPTIONS="{ours} "', command)
     return Invocation(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)

@@ -14,13 +14,12 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
 from agent.measure.reading import Transcript
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 
-MESSAGE_BYTES = 1500
 SUITES = ("testsuites", "testsuite")
 
 
@@ -67,12 +66,19 @@ def _seconds(case: ET.Element) -> float:
     return seconds if 0 <= seconds < float("inf") else 0.0
 
 
-def _ask(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
-    return Invocation(f"export RAMIFY_JUNIT={planned.report}\nmkdir -p {planned.folder}\n{command}")
+def _ask(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+    return Invocation(f"export RAMIFY_JUNIT={names.report}\nmkdir -p {names.folder}\n{command}")
 
 
 def _build(
-    planned: Plan, command: str, wanted: Sequence[str], limits: Limits, *, tool: str, whole: str, where: tuple[str, ...]
+    names: RunNames,
+    command: str,
+    wanted: Sequence[str],
+    limits: Limits,
+    *,
+    tool: str,
+    whole: str,
+    where: tuple[str, ...],
 ) -> Invocation:
     """Make the build continue after a part of the project whose tests fail."""
     return Invocation(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)

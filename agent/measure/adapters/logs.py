@@ -11,16 +11,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from agent.measure import Outcome
-from agent.measure.adapters import PROC, Adapter, Invocation, RunOutput
+from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.adapters.junit import JUNIT
 from agent.measure.inside.cutting import cut
 from agent.measure.logs import PARSERS, parse
 from agent.measure.reading import Transcript
-from agent.measure.warm.planting import Limits, Plan
+from agent.measure.warm.plugins import Limits, RunNames
 from agent.untrusted import terminal_text
 
 LOG = "log:"
-MESSAGE_BYTES = 1500
 NOSE = re.compile(
     r"(?<!\S)(?<!setup\.py )((?:\S*/)?(?:nosetests[\d.-]*|nose2|pynose)|-m\s+(?:nose2?|pynose))(?![\w./-])"
 )
@@ -51,8 +50,8 @@ MARKS: Mapping[str, tuple[re.Pattern[str], ...]] = {
     "minitest": _all(r"^\d+ runs, \d+ assertions,"),
     "test-unit": _all(r"^\d+ tests, \d+ assertions,"),
 }
-"""What is in the text of a runner that names each of its tests: as a rule what it says at the end. A text without it is
-none of the runner's, whatever its lines look like."""
+"""Found in the output of a runner that names each test, usually at the end. Output without it is not the runner's,
+whatever its lines look like."""
 
 LITERAL = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`([^`]*)`")
 FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
@@ -89,7 +88,7 @@ def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
     return failed == (exit_code != 0)
 
 
-def invocation(planned: Plan, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
+def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
     """Run the command; its output is the report."""
     return Invocation(verbose(command), captured=True)
 

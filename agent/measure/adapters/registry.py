@@ -23,7 +23,7 @@ ADAPTERS: Mapping[str, Adapter] = {
     each.name: each for each in (UNITTEST, DJANGO, SYMPY, GO, CARGO, MAVEN, GRADLE, NODE, JEST, VITEST, JUNIT)
 }
 FRAMEWORKS = ("pytest", *ADAPTERS, "exit-code")
-"""The frameworks that can be named. pytest is measured by its own plugin (`agent.measure.warm.planting`); `exit-code`,
+"""The frameworks that can be named. pytest is measured by its own plugin (`agent.measure.warm.plugins`); `exit-code`,
 the weakest, treats any command as one test. `LOGS` adds commands whose output a parser reads."""
 OF_PYTHON = ("pytest", "unittest", "django", "sympy")
 """Frameworks whose ids are `file::Class::test` or `file::test` with Python files."""
@@ -78,7 +78,7 @@ def named_in(command: str, repo: Path | None = None) -> str | None:
     return named[0] if len(named) == 1 else None
 
 
-def meant(framework: str, command: str) -> str:
+def framework_of(framework: str, command: str) -> str:
     """The framework of a task: the one recorded in it, else the one that its command names, else pytest."""
     return framework or named_in(command) or "pytest"
 

@@ -9,7 +9,7 @@ from agent.measure import SuiteReport
 from agent.measure.adapters import Adapter, Invocation, RunOutput
 from agent.measure.adapters.logs import LOG, LOGS, guessed, verbose
 from agent.measure.reading import from_exit_code, from_transcript
-from agent.measure.warm.planting import Limits, Plan, plan
+from agent.measure.warm.plugins import Limits, RunNames, run_names
 from sandboxes import ExecResult, Sandbox
 
 CAPTURE = """
@@ -26,16 +26,16 @@ FILES = 20_000
 
 def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], limits: Limits) -> SuiteReport:
     """Run these tests, or all when none is named or the adapter cannot select."""
-    planned = plan(())
-    output, result = _carry_out(box, adapter.invocation(planned, command, wanted, limits), planned, limits)
+    names = run_names(())
+    output, result = _carry_out(box, adapter.invocation(names, command, wanted, limits), names, limits)
     asked = wanted if adapter.selects or result.timed_out else ()
     return from_transcript(adapter.read(output), result, asked, adapter.name)
 
 
 def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
     """Run an unknown command: its output is read if it is that of a known runner; else the command is one test."""
-    planned = plan(())
-    output, result = _carry_out(box, Invocation(verbose(command), captured=True), planned, limits)
+    names = run_names(())
+    output, result = _carry_out(box, Invocation(verbose(command), captured=True), names, limits)
     parser = None if result.timed_out else guessed(output.report.decode(errors="replace"), result.exit_code)
     if parser is None:
         return from_exit_code(result)
@@ -43,26 +43,26 @@ def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
     return from_transcript(adapter.read(output), result, (), adapter.name)
 
 
-def _carry_out(box: Sandbox, invocation: Invocation, planned: Plan, limits: Limits) -> tuple[RunOutput, ExecResult]:
+def _carry_out(box: Sandbox, invocation: Invocation, names: RunNames, limits: Limits) -> tuple[RunOutput, ExecResult]:
     """Carry out an invocation; returns what to parse and the exit status. A killed run leaves no output."""
     timeout_s = limits.kill_s
     for path, content in invocation.files.items():
         box.write(path, content)
     if invocation.gather:
         box.exec([*_find(invocation), "-delete"], timeout_s=timeout_s)
-    result = box.exec(_argv(box, invocation, planned), timeout_s=timeout_s)
+    result = box.exec(_argv(box, invocation, names), timeout_s=timeout_s)
     if result.timed_out:
-        return RunOutput(planned.nonce, result.exit_code), result
-    report = _read(box, planned.report)
-    output = RunOutput(planned.nonce, result.exit_code, report, _gathered(box, invocation, timeout_s))
+        return RunOutput(names.nonce, result.exit_code), result
+    report = _read(box, names.report)
+    output = RunOutput(names.nonce, result.exit_code, report, _gathered(box, invocation, timeout_s))
     return output, replace(result, stdout=report, stderr=b"") if invocation.captured else result
 
 
-def _argv(box: Sandbox, invocation: Invocation, planned: Plan) -> list[str]:
+def _argv(box: Sandbox, invocation: Invocation, names: RunNames) -> list[str]:
     if not invocation.captured:
         return ["/bin/sh", "-c", invocation.script]
-    box.exec(["mkdir", "-p", planned.folder], timeout_s=60)
-    return ["/bin/sh", "-c", CAPTURE, "sh", planned.report, invocation.script]
+    box.exec(["mkdir", "-p", names.folder], timeout_s=60)
+    return ["/bin/sh", "-c", CAPTURE, "sh", names.report, invocation.script]
 
 
 def _read(box: Sandbox, path: str) -> bytes:

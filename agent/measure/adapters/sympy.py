@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.measure.adapters import Adapter, read_sealed
-from agent.measure.adapters.in_process import PYTHON, begun_by
+from agent.measure.adapters.in_process import PYTHON, with_our_program
 
 NAMED = re.compile(rf"(?<!\S)(?P<by>{PYTHON})?(?P<what>(?:\./)?bin/test)(?!\S)")
 OF_SYMPY = re.compile(r"\bsympy\b|\s(-C|--no-cache|--verbose)\b")
@@ -27,7 +27,7 @@ SYMPY = Adapter(
     command="python3 bin/test",
     named=NAMED,
     fits=fits,
-    invocation=partial(begun_by, ("rewritten", "reporter", "sympy"), _replaced),
+    invocation=partial(with_our_program, ("rewritten", "reporter", "sympy"), _replaced),
     read=read_sealed,
     config_files=("bin/test",),
     manifests=("sympy/testing/runtests.py", "sympy/utilities/runtests.py"),

@@ -9,7 +9,7 @@ import re
 from functools import partial
 
 from agent.measure.adapters import Adapter, read_sealed
-from agent.measure.adapters.in_process import begun_by
+from agent.measure.adapters.in_process import with_our_program
 
 NAMED = re.compile(r"-m\s+unittest\b")
 
@@ -22,7 +22,7 @@ UNITTEST = Adapter(
     name="unittest",
     command="python3 -m unittest",
     named=NAMED,
-    invocation=partial(begun_by, ("unittests",), _replaced),
+    invocation=partial(with_our_program, ("unittests",), _replaced),
     read=read_sealed,
     selects=True,
 )

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.measure.automation import nox, tox
-from agent.measure.automation.calls import Call, NotUnderstood, Session
+from agent.measure.automation.calls import Call, NotUnderstood, ToolSession
 from agent.measure.warm.runner import PYTHON, split_command
 from sandboxes import Sandbox
 
-__all__ = ["Inner", "is_tool", "look_through"]
+__all__ = ["Inner", "inner_command", "is_tool"]
 
 LOOK_S = 60
 SHELL_WORDS = re.compile(r"[;&|<>$`()\n]")
@@ -34,7 +34,7 @@ class Inner:
 
     command: str
     """A shell command, run from the workspace root."""
-    said: str
+    explanation: str
     """A sentence for people: how the command replaces the tool."""
 
 
@@ -43,7 +43,7 @@ def is_tool(command: str) -> bool:
     return _split(command) is not None
 
 
-def look_through(box: Sandbox, command: str) -> Inner | None:
+def inner_command(box: Sandbox, command: str) -> Inner | None:
     """The test command inside a tox or nox command; None if there is none that is understood.
 
     Raises:
@@ -74,7 +74,7 @@ def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] 
     return (tool, words[:count], words[count:], env) if tool in TOOLS else None
 
 
-def _inner(box: Sandbox, command: str, session: Session, call: Call, outer: Mapping[str, str]) -> Inner:
+def _inner(box: Sandbox, command: str, session: ToolSession, call: Call, outer: Mapping[str, str]) -> Inner:
     folder = session.folder.rstrip("/")
     environment = f"{folder}/bin" if folder and _executable(box, [f"{folder}/bin"]) else ""
     argv = [_program(box, call.argv[0], folder, environment), *call.argv[1:]]
@@ -87,9 +87,11 @@ def _inner(box: Sandbox, command: str, session: Session, call: Call, outer: Mapp
     if directory != ".":
         line = f"cd {shlex.quote(directory)} && {line}"
     packages = f"with the packages of {folder}" if environment else "with the installed packages"
-    said = f"{command!r} itself is not run; the tests run with its inner command {line!r}, {packages}"
+    explanation = f"{command!r} itself is not run; the tests run with its inner command {line!r}, {packages}"
     others = [shlex.join(each.argv) for each in session.calls if each is not call]
-    return Inner(line, f"{said}; its other commands are left out: {'; '.join(others)}" if others else said)
+    return Inner(
+        line, f"{explanation}; its other commands are left out: {'; '.join(others)}" if others else explanation
+    )
 
 
 def _program(box: Sandbox, word: str, folder: str, environment: str) -> str:

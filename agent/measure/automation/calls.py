@@ -35,7 +35,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ToolSession:
     """A named session of nox, or environment of tox."""
 
     name: str

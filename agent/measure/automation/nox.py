@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.measure.automation.calls import Call, NotUnderstood, Session, runs_tests
+from agent.measure.automation.calls import Call, NotUnderstood, ToolSession, runs_tests
 from agent.parsing import syntax_tree
 from sandboxes import Sandbox
 
@@ -26,31 +26,33 @@ FILES = ("-f", "--noxfile")
 VALUED = ("-p", "--python", "--pythons", "--envdir", "--default-venv-backend", "-db", "--force-venv-backend", "-fb")
 
 
-def sessions(box: Sandbox, program: Sequence[str], given: Sequence[str], env: Mapping[str, str]) -> Iterator[Session]:
+def sessions(
+    box: Sandbox, program: Sequence[str], given: Sequence[str], env: Mapping[str, str]
+) -> Iterator[ToolSession]:
     """The requested sessions, in order; without names, the file's default sessions.
 
     Raises:
         NotUnderstood: the command line or the noxfile is too complex.
     """
-    names, file, posargs = _asked(given)
+    names, file, posargs = _parsed_arguments(given)
     names = names or [name for name in re.split(r"[,\s]+", env.get("NOXSESSION", "")) if name]
     try:
         module = syntax_tree(box.read(file, max_bytes=1 << 20))
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise NotUnderstood(f"{file}: {error}") from error
     functions = _functions(module)
-    for name in names or _usual(module) or list(functions):
+    for name in names or _default_sessions(module) or list(functions):
         function = functions.get(name) or functions.get(SUFFIX.sub("", name))
         if function is None:
             raise NotUnderstood(f"no session {name}")
-        reading = _Reading(function.args.args[0].arg, posargs)
+        interpreter = _Interpreter(function.args.args[0].arg, posargs)
         for statement in module.body:
-            reading.take_value(statement)
-        reading.walk(function.body)
-        yield Session(name, tuple(reading.calls), _folder(box, name))
+            interpreter.assign(statement)
+        interpreter.walk(function.body)
+        yield ToolSession(name, tuple(interpreter.calls), _folder(box, name))
 
 
-def _asked(given: Sequence[str]) -> tuple[list[str], str, list[str]]:
+def _parsed_arguments(given: Sequence[str]) -> tuple[list[str], str, list[str]]:
     """The names of sessions, the noxfile, and the words after `--`."""
     words, posargs = list(given), list[str]()
     if "--" in words:
@@ -91,7 +93,7 @@ def _name(decorator: ast.expr) -> str:
     return named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else ""
 
 
-def _usual(module: ast.Module) -> list[str]:
+def _default_sessions(module: ast.Module) -> list[str]:
     """The value of `nox.options.sessions`."""
     for statement in module.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "nox.options.sessions":
@@ -111,7 +113,7 @@ def _folder(box: Sandbox, name: str) -> str:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Interpreter:
     """Reads a function from top to bottom."""
 
     session: str
@@ -124,22 +126,22 @@ class _Reading:
     def walk(self, statements: Sequence[ast.stmt]) -> None:
         """Record what these statements call."""
         for statement in statements:
-            self._take(statement)
+            self._execute(statement)
 
-    def _take(self, statement: ast.stmt) -> None:
+    def _execute(self, statement: ast.stmt) -> None:
         match statement:
             case ast.Assign(value=ast.Call() as call) | ast.Expr(value=ast.Call() as call):
                 self._forget(statement)
-                self._take_call(call)
+                self._call(call)
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-                self.take_value(statement)
+                self.assign(statement)
             case ast.If():
                 self._choose(statement)
             case ast.With():
                 before = self.directory
                 for item in statement.items:
                     if isinstance(item.context_expr, ast.Call):
-                        self._take_call(item.context_expr)
+                        self._call(item.context_expr)
                 self.walk(statement.body)
                 self.directory = before
             case ast.Try():
@@ -174,7 +176,7 @@ class _Reading:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.values.pop(node.id, None)
 
-    def take_value(self, statement: ast.stmt) -> None:
+    def assign(self, statement: ast.stmt) -> None:
         """Record a variable; one whose value is not understood is forgotten."""
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -191,7 +193,7 @@ class _Reading:
         except NotUnderstood:
             self.values.pop(name, None)
 
-    def _take_call(self, call: ast.Call) -> None:
+    def _call(self, call: ast.Call) -> None:
         """Read a session call that runs something or changes directory. One that is not understood ends the reading: it
         might be the one that runs the tests."""
         match call.func:
@@ -205,9 +207,9 @@ class _Reading:
         if method in ("chdir", "cd") and call.args:
             self.directory = _text(self._value(call.args[0]))
         elif method in RUNS:
-            self._take_run(call)
+            self._record_run(call)
 
-    def _take_run(self, call: ast.Call) -> None:
+    def _record_run(self, call: ast.Call) -> None:
         words = [_text(word) for argument in call.args for word in self._spread(argument)]
         given = next((each.value for each in call.keywords if each.arg == "env"), None)
         env = self._value(given) if given is not None else {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.measure.automation import toxfile
-from agent.measure.automation.calls import NotUnderstood, Session, tox_calls
+from agent.measure.automation.calls import NotUnderstood, ToolSession, tox_calls
 from sandboxes import Sandbox
 
 ASK_S = 120
@@ -36,7 +36,7 @@ KEY = re.compile(r"(\w+) =(?: (.*))?")
 
 
 @dataclass(slots=True)
-class Asked:
+class CommandLine:
     """The tox command line, parsed."""
 
     names: list[str] = field(default_factory=list)
@@ -49,37 +49,37 @@ class Asked:
 
 def sessions(
     box: Sandbox, program: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]
-) -> Iterator[Session]:
+) -> Iterator[ToolSession]:
     """The requested environments, in order.
 
     Raises:
         NotUnderstood: the command line or the files of tox are too complex.
     """
-    asked = _asked(arguments)
-    if not asked.names and (named := env.get("TOXENV")):
-        asked.names = named.split(",")
-    answer = _ask(box, program, asked, env)
+    command_line = _parsed(arguments)
+    if not command_line.names and (named := env.get("TOXENV")):
+        command_line.names = named.split(",")
+    answer = _ask(box, program, command_line, env)
     if answer is not None:
         yield from answer
-    elif asked.overrides:
+    elif command_line.overrides:
         raise NotUnderstood("options of tox that change what its file says")
     else:
-        yield from toxfile.sessions(box, asked.names, asked.file, asked.posargs, env)
+        yield from toxfile.sessions(box, command_line.names, command_line.file, command_line.posargs, env)
 
 
-def _asked(arguments: Sequence[str]) -> Asked:
-    asked, words = Asked(), list(arguments)
+def _parsed(arguments: Sequence[str]) -> CommandLine:
+    command_line, words = CommandLine(), list(arguments)
     if words and words[0] in SUBCOMMANDS:
         words.pop(0)
     if "--" in words:
         at = words.index("--")
-        words, asked.posargs = words[:at], tuple(words[at + 1 :])
+        words, command_line.posargs = words[:at], tuple(words[at + 1 :])
     while words:
-        _take(asked, words)
-    return asked
+        _take(command_line, words)
+    return command_line
 
 
-def _take(asked: Asked, words: list[str]) -> None:
+def _take(command_line: CommandLine, words: list[str]) -> None:
     """Parse the next option and remove it from the words."""
     option, joined, value = words.pop(0).partition("=")
     if option[:2] in ("-e", "-c", "-x") and len(option) > 2 and not option.startswith("--"):
@@ -91,20 +91,25 @@ def _take(asked: Asked, words: list[str]) -> None:
             raise NotUnderstood(f"{option} without a value")
         value = words.pop(0)
     if option in NAMES:
-        asked.names += [name for name in value.split(",") if name]
+        command_line.names += [name for name in value.split(",") if name]
     elif option in FILES:
-        asked.file = value
+        command_line.file = value
     elif option in OVERRIDES:
-        asked.overrides += [option, value]
+        command_line.overrides += [option, value]
 
 
-def _ask(box: Sandbox, program: Sequence[str], asked: Asked, env: Mapping[str, str]) -> list[Session] | None:
+def _ask(
+    box: Sandbox, program: Sequence[str], command_line: CommandLine, env: Mapping[str, str]
+) -> list[ToolSession] | None:
     """What tox says about its environments; None: the sandbox has no suitable tox. Raises NotUnderstood when tox does
     not finish."""
     argv = [*program, "config", "--no-provision"]
-    argv += [*(["-e", ",".join(asked.names)] if asked.names else []), *(["-c", asked.file] if asked.file else [])]
-    argv += [*asked.overrides, "-k", "commands", "set_env", "change_dir", "env_dir"]
-    argv += [] if asked.posargs is None else ["--", *asked.posargs]
+    argv += [
+        *(["-e", ",".join(command_line.names)] if command_line.names else []),
+        *(["-c", command_line.file] if command_line.file else []),
+    ]
+    argv += [*command_line.overrides, "-k", "commands", "set_env", "change_dir", "env_dir"]
+    argv += [] if command_line.posargs is None else ["--", *command_line.posargs]
     answer = box.exec(argv, timeout_s=ASK_S, env={**env, "NO_COLOR": "1"})
     if answer.timed_out:
         raise NotUnderstood(f"tox does not answer in {ASK_S} s")
@@ -129,8 +134,8 @@ def _sections(text: str) -> Iterator[tuple[str, Mapping[str, list[str]]]]:
     yield from found
 
 
-def _session(name: str, values: Mapping[str, list[str]]) -> Session:
+def _session(name: str, values: Mapping[str, list[str]]) -> ToolSession:
     env = dict(line.partition("=")[::2] for line in values.get("set_env", ()))
     env = {key: value for key, value in env.items() if key not in OWN}
     directory = "".join(values.get("change_dir", ()))
-    return Session(name, tox_calls(values["commands"], env, directory), "".join(values.get("env_dir", ())))
+    return ToolSession(name, tox_calls(values["commands"], env, directory), "".join(values.get("env_dir", ())))

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any
 
-from agent.measure.automation.calls import Call, NotUnderstood, Session, tox_calls
+from agent.measure.automation.calls import Call, NotUnderstood, ToolSession, tox_calls
 from sandboxes import Sandbox
 
-PLACE = re.compile(r"(?<!\\)\{([^{}]*)\}")
+PLACEHOLDER = re.compile(r"(?<!\\)\{([^{}]*)\}")
 CONDITION = re.compile(r"((?:[\w\-.{}!]|,\s*)+)\s*:\s+(.*)")
 COMMENT = re.compile(r"\s+(?<!\\)#.*$")
 REFERENCE = re.compile(r"\[([^\]]+)\](\w+)")
@@ -26,23 +26,23 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 MAX_BYTES = 256 << 10
 LONGEST, MOST = 5000, 200
 """Maximum characters of a list of environments, and environments that it may expand to."""
-MANY = 200
+MOST_FILLED = 200
 """Maximum placeholders filled for one environment: a reference may lead to itself."""
 
 
 def sessions(
     box: Sandbox, names: Sequence[str], file: str, posargs: tuple[str, ...] | None, env: Mapping[str, str]
-) -> Iterator[Session]:
+) -> Iterator[ToolSession]:
     """The named environments, or all that the file lists when none is named.
 
     Raises:
         NotUnderstood: there is no such file, or it is too complex.
     """
-    around = {**_environment(box), **env}
+    variables = {**_environment(box), **env}
     for name in [file] if file else ["tox.ini", "setup.cfg", "pyproject.toml", "tox.toml"]:
         if (found := _parsed(box, name)) is not None:
             root = posixpath.normpath(posixpath.join(box.workdir, posixpath.dirname(name)))
-            yield from found.sessions(names, _Around(root, posargs, around))
+            yield from found.sessions(names, _Context(root, posargs, variables))
             return
     raise NotUnderstood("no file of tox")
 
@@ -64,13 +64,13 @@ def _parsed(box: Sandbox, name: str) -> _Ini | _Toml | None:
     except ValueError as error:
         raise NotUnderstood(f"{name}: {error}") from error
     if name.endswith("pyproject.toml"):
-        table = _below(_below(table, "tool"), "tox")
+        table = _subtable(_subtable(table, "tool"), "tox")
         if isinstance(legacy := table.get("legacy_tox_ini"), str):
             return _ini(legacy, "")
     return _Toml(table) if "env" in table or "env_run_base" in table else None
 
 
-def _below(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _subtable(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = table.get(name, {})
     return found if isinstance(found, dict) else {}
 
@@ -86,13 +86,13 @@ def _ini(text: str, needed: str) -> _Ini | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class _Context:
     root: str
     """The folder of the file."""
     posargs: tuple[str, ...] | None
     variables: Mapping[str, str]
 
-    def places(self, name: str) -> dict[str, str]:
+    def values(self, name: str) -> dict[str, str]:
         """The values of names in braces, in the environment `name`."""
         folder = f"{self.root}/.tox/{name}"
         return {
@@ -109,11 +109,11 @@ class _Around:
 
 
 @dataclass(slots=True)
-class _Filling:
+class _Placeholders:
     """Fills placeholders in braces."""
 
-    around: _Around
-    places: Mapping[str, str]
+    context: _Context
+    values: Mapping[str, str]
     refer: Callable[[str, str], str]
     """Returns the raw value of a section's key."""
     own: dict[str, str] = field(default_factory=dict)
@@ -122,28 +122,28 @@ class _Filling:
 
     def fill(self, text: str) -> str:
         """The text with all placeholders filled."""
-        while place := PLACE.search(text):
+        while placeholder := PLACEHOLDER.search(text):
             self.filled += 1
-            if self.filled > MANY:
+            if self.filled > MOST_FILLED:
                 raise NotUnderstood(f"{text[:80]!r} has no end")
-            value = self._value(place[1]).replace("{", "\\{").replace("}", "\\}")
-            text = text[: place.start()] + value + text[place.end() :]
+            value = self._value(placeholder[1]).replace("{", "\\{").replace("}", "\\}")
+            text = text[: placeholder.start()] + value + text[placeholder.end() :]
         return text.replace("\\{", "{").replace("\\}", "}")
 
-    def _value(self, place: str) -> str:
-        kind, colon, default = place.partition(":")
-        if kind == "posargs" or place == "[]":
-            return default if self.around.posargs is None else shlex.join(self.around.posargs)
+    def _value(self, placeholder: str) -> str:
+        kind, colon, default = placeholder.partition(":")
+        if kind == "posargs" or placeholder == "[]":
+            return default if self.context.posargs is None else shlex.join(self.context.posargs)
         if kind == "env" and colon:
             name, _, otherwise = default.partition(":")
-            return self.own.get(name, self.around.variables.get(name, otherwise))
+            return self.own.get(name, self.context.variables.get(name, otherwise))
         if kind == "tty" and colon:
             return default.partition(":")[2]
-        if place in self.places:
-            return self.places[place]
-        if reference := REFERENCE.fullmatch(place):
+        if placeholder in self.values:
+            return self.values[placeholder]
+        if reference := REFERENCE.fullmatch(placeholder):
             return self.fill(self.refer(reference[1], reference[2]))
-        raise NotUnderstood(f"{{{place}}}")
+        raise NotUnderstood(f"{{{placeholder}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +152,12 @@ class _Ini:
     core: str
     """The section of tox itself."""
 
-    def sessions(self, names: Sequence[str], around: _Around) -> Iterator[Session]:
+    def sessions(self, names: Sequence[str], context: _Context) -> Iterator[ToolSession]:
         """The environments of these names, or all that are listed."""
         for name in names or self._listed():
             if not (self.parser.has_section("testenv") or self.parser.has_section(f"testenv:{name}")):
                 raise NotUnderstood(f"no environment {name}")
-            yield self._session(name, around)
+            yield self._session(name, context)
 
     def _listed(self) -> list[str]:
         listed = self._of(self.core, "envlist", "env_list")
@@ -166,15 +166,19 @@ class _Ini:
     def _of(self, section: str, *keys: str) -> str:
         return next((self.parser.get(section, key) for key in keys if self.parser.has_option(section, key)), "")
 
-    def _session(self, name: str, around: _Around) -> Session:
-        filling = _Filling(around, around.places(name), self._of)
+    def _session(self, name: str, context: _Context) -> ToolSession:
+        placeholders = _Placeholders(context, context.values(name), self._of)
         for line in self._lines(name, "setenv", "set_env"):
-            variable, value = _assigned(filling.fill(line))
-            filling.own[variable] = value
-        directory = posixpath.join(around.root, filling.fill("".join(self._lines(name, "changedir", "change_dir"))))
+            variable, value = _assigned(placeholders.fill(line))
+            placeholders.own[variable] = value
+        directory = posixpath.join(
+            context.root, placeholders.fill("".join(self._lines(name, "changedir", "change_dir")))
+        )
         # a reference may stand for several commands
-        commands = [line for each in self._lines(name, "commands") for line in filling.fill(each).split("\n") if line]
-        return Session(name, tox_calls(commands, filling.own, directory), around.places(name)["env_dir"])
+        commands = [
+            line for each in self._lines(name, "commands") for line in placeholders.fill(each).split("\n") if line
+        ]
+        return ToolSession(name, tox_calls(commands, placeholders.own, directory), context.values(name)["env_dir"])
 
     def _lines(self, name: str, *keys: str) -> list[str]:
         """The lines of a value that apply to an environment."""
@@ -221,26 +225,26 @@ def _expanded(text: str) -> list[str]:
 class _Toml:
     table: Mapping[str, Any]
 
-    def sessions(self, names: Sequence[str], around: _Around) -> Iterator[Session]:
+    def sessions(self, names: Sequence[str], context: _Context) -> Iterator[ToolSession]:
         """The environments of these names, or all that are listed."""
         listed = self.table.get("env_list", [])
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             raise NotUnderstood("env_list is no list of names")
         for name in names or listed:
-            yield self._session(name, around)
+            yield self._session(name, context)
 
-    def _session(self, name: str, around: _Around) -> Session:
+    def _session(self, name: str, context: _Context) -> ToolSession:
         try:
             values = {**self.table.get("env_run_base", {}), **self.table.get("env", {}).get(name, {})}
-            filling = _Filling(around, around.places(name), _no_reference)
-            env = {key: filling.fill(_text(value)) for key, value in values.get("set_env", {}).items()}
-            filling.own = env
-            directory = posixpath.join(around.root, filling.fill(_text(values.get("change_dir", ""))))
-            commands = [_words(command, filling) for command in values.get("commands", [])]
+            placeholders = _Placeholders(context, context.values(name), _no_reference)
+            env = {key: placeholders.fill(_text(value)) for key, value in values.get("set_env", {}).items()}
+            placeholders.own = env
+            directory = posixpath.join(context.root, placeholders.fill(_text(values.get("change_dir", ""))))
+            commands = [_words(command, placeholders) for command in values.get("commands", [])]
         except (AttributeError, TypeError) as error:
             raise NotUnderstood(f"the environment {name}: {error}") from error
         calls = [Call(tuple(words), env, directory) for words in commands if words and words[0] not in ("!", "-")]
-        return Session(name, tuple(calls), around.places(name)["env_dir"])
+        return ToolSession(name, tuple(calls), context.values(name)["env_dir"])
 
 
 def _no_reference(section: str, key: str) -> str:
@@ -253,7 +257,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _words(command: Any, filling: _Filling) -> list[str]:
+def _words(command: Any, placeholders: _Placeholders) -> list[str]:
     """The words of a command; a table stands for command-line arguments or a variable."""
     if not isinstance(command, list):
         raise NotUnderstood(f"the command {command!r}")
@@ -261,18 +265,18 @@ def _words(command: Any, filling: _Filling) -> list[str]:
     for each in command:
         match each:
             case str():
-                words.append(filling.fill(each))
+                words.append(placeholders.fill(each))
             case {"replace": "posargs", **others} if set(others) <= {"default", "extend"}:
-                given = filling.around.posargs
-                words += given if given is not None else _defaults(others.get("default", []), filling)
+                given = placeholders.context.posargs
+                words += given if given is not None else _defaults(others.get("default", []), placeholders)
             case {"replace": "env", "name": str(name), **others} if set(others) <= {"default"}:
-                words.append(filling.around.variables.get(name, str(others.get("default", ""))))
+                words.append(placeholders.context.variables.get(name, str(others.get("default", ""))))
             case _:
                 raise NotUnderstood(f"{each!r}")
     return words
 
 
-def _defaults(words: object, filling: _Filling) -> list[str]:
+def _defaults(words: object, placeholders: _Placeholders) -> list[str]:
     if not isinstance(words, list):
         raise NotUnderstood(f"{words!r}")
-    return [filling.fill(_text(word)) for word in words]
+    return [placeholders.fill(_text(word)) for word in words]

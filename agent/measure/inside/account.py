@@ -23,7 +23,7 @@ clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
-    """`orders` come from `agent.measure.warm.planting.orders_of`. `error` is raised in a test that takes too long."""
+    """`orders` come from `agent.measure.warm.plugins.orders_of`. `error` is raised in a test that takes too long."""
 
     def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say
@@ -34,23 +34,23 @@ class Account:
         self.timeouts_left = orders["max_timeouts"]
         self.must_pass = frozenset(orders["must_pass"])
         self.regressions_left = orders["max_regressions"]
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.left_out = self.late = 0
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether no further test may start."""
-        return self.is_up or self.regressions_left <= 0 or self.timeouts_left <= 0
+        return self.time_is_up or self.regressions_left <= 0 or self.timeouts_left <= 0
 
     @property
-    def is_up(self) -> bool:
+    def time_is_up(self) -> bool:
         """Whether the time of the run is up."""
         return bool(clock() >= self.ends_at)
 
     @property
     def interrupted(self) -> bool:
         """Whether the guarded code was stopped for the sake of the others, not because it exceeded its own limit."""
-        return self.alarm.rang and (self.is_up or bool(clock() - self.armed_at >= self.late_s))
+        return self.alarm.rang and (self.time_is_up or bool(clock() - self.armed_at >= self.late_s))
 
     def arm(self) -> None:
         """Give what runs now the time of one test, but no more than the run has left. A copy of the process gets its
@@ -75,7 +75,7 @@ class Account:
         unexpected: bool = False,
     ) -> None:
         """Report how a test ended. `title`: the first line of its documentation."""
-        self.told.add(test)
+        self.reported.add(test)
         self.timeouts_left -= outcome == "timeout"
         self.regressions_left -= outcome != "passed" and test in self.must_pass
         named = {"title": title} if title else {}
@@ -84,29 +84,29 @@ class Account:
 
     def interrupt(self, test: str, title: str = "") -> None:
         """Report that the run had no time for a test."""
-        self.told.add(test)
+        self.reported.add(test)
         self.late += 1
         self.say("late", id=test, **({"title": title} if title else {}))
 
-    def leave(self, test: str, title: str = "") -> None:
+    def leave_out(self, test: str, title: str = "") -> None:
         """Report that a test is left out because the run is over."""
         if self.regressions_left <= 0:
-            self.told.add(test)
+            self.reported.add(test)
             self.left_out += 1
             self.say("left", id=test)
-        elif self.is_up:
+        elif self.time_is_up:
             self.interrupt(test, title)
         else:
             self.end(test, "skipped", "not run: too many tests before it ran out of time", title=title)
 
     def close(self, status: int) -> None:
         """Report that the runner finished."""
-        ran = len(self.told) - self.late - self.left_out
-        self.say("end", exit=status, collected=len(self.told), tests=ran, left_out=self.left_out)
+        ran = len(self.reported) - self.late - self.left_out
+        self.say("end", exit=status, collected=len(self.reported), tests=ran, left_out=self.left_out)
 
 
-def opened(orders: dict[str, Any]) -> Channel:
-    """Open the report's channel and remove all traces of what was planted. Sets `orders["root"]` to the workspace's
+def open_channel(orders: dict[str, Any]) -> Channel:
+    """Open the report's channel and remove all traces of our files. Sets `orders["root"]` to the workspace's
     folder."""
     folder = orders["folder"]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:

@@ -21,7 +21,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 CLOCK_MONOTONIC = 1
 TIMER_CALLS = {"x86_64": (222, 223), "aarch64": (107, 110)}
 """The numbers of timer_create and timer_settime."""
-MERCY_S = 5.0
+GRACE_S = 5.0
 """How long a test may continue after its wall-clock time is up."""
 
 
@@ -61,7 +61,7 @@ class Alarm:
         if cpu:
             set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)
         wall_s = min(self.wall_s, left_s) if cpu else left_s
-        for clock, delay_s in zip(self._clocks, (wall_s, wall_s + MERCY_S)):  # noqa: B905 - Python 3.8
+        for clock, delay_s in zip(self._clocks, (wall_s, wall_s + GRACE_S)):  # noqa: B905 - Python 3.8
             clock.set(delay_s)
 
     def disarm(self) -> None:

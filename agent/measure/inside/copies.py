@@ -25,7 +25,7 @@ SELDOM = (100_000, 50, 1_000)
 """Thresholds of the garbage collector during imports, which create no garbage."""
 
 
-class Imported:
+class FrozenImports:
     """Exclude imported and collected objects from garbage collection: pytest would scan them five times at its end."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Imported:
         gc.freeze()
 
 
-class Unkept:
+class NoCache:
     """Prevent pytest from storing data for later runs (last failures, new tests): nothing of a copy's folder is kept.
     With `--stepwise` some versions of pytest write all the same."""
 
@@ -54,14 +54,14 @@ class Unkept:
                 plugins.unregister(name=name)
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear file system caches. A process calls this before it is copied, so that its copies need not: freeing objects
     copies the memory pages they are in."""
     importlib.invalidate_caches()
     linecache.clearcache()
 
 
-def draw_anew() -> None:
+def reseed() -> None:
     """Reseed the random generators, so that copies draw different numbers."""
     random.seed()
     if "numpy" in sys.modules:

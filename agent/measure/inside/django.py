@@ -1,6 +1,6 @@
 """Runs Django's own test programs (`runtests.py`, `manage.py test`), and reports how each test ended.
 
-It is planted in a package of a random name and run with `python -m`, with the program as its argument. Stdlib only,
+It is written into a package of a random name and run with `python -m`, with the program as its argument. Stdlib only,
 Python 3.8 and later.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 from .account import clock
 from .alarm import OutOfTime
-from .scripts import Listener, run_as_main
-from .unittests import CARRIED, Only, Session, realpath
+from .scripts import ImportListener, run_as_main
+from .unittests import REMOTE, OnlyFiles, UnittestSession, realpath
 
 LABELS = {"modules": "failfast", "args": "testrunner"}
 """The option for labels in `runtests.py` and in `manage.py test`, each with an option that only that program has."""
@@ -24,25 +24,25 @@ LABELS = {"modules": "failfast", "args": "testrunner"}
 
 def main(orders: dict[str, Any]) -> None:
     """Run the program that the rest of the command line names."""
-    session = Session(orders)
+    session = UnittestSession(orders)
     session.attach()
-    narrowing = Only(session.files)
+    narrowing = OnlyFiles(session.files)
     if session.files:
         narrowing.__enter__()
         session.before = lambda: narrowing.__exit__()
     take_options(session, orders["jobs"])
 
     def change(module: Any) -> None:
-        build_less(session, module.DiscoverRunner)
-        carry_words(session, module.RemoteTestResult)
+        build_only_wanted(session, module.DiscoverRunner)
+        send_messages(session, module.RemoteTestResult)
 
-    sys.meta_path.insert(0, Listener(["django.test.runner"], change))
+    sys.meta_path.insert(0, ImportListener(["django.test.runner"], change))
     status = run_as_main(sys.argv[1:])
     session.close(status)
     sys.exit(status)
 
 
-def take_options(session: Session, jobs: int) -> None:
+def take_options(session: UnittestSession, jobs: int) -> None:
     """Replace the program's options: the labels by those of the wanted files, and the number of processes."""
     original = argparse.ArgumentParser.parse_args
 
@@ -61,7 +61,7 @@ def take_options(session: Session, jobs: int) -> None:
     argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
 
 
-def build_less(session: Session, runner: Any) -> None:
+def build_only_wanted(session: UnittestSession, runner: Any) -> None:
     """Create databases for the wanted tests only, and none when there is no time for any. When the time is up none is
     removed: the machine's state is thrown away."""
     original = runner.build_suite
@@ -70,26 +70,26 @@ def build_less(session: Session, runner: Any) -> None:
         suite = original(self, *arguments, **options)
         if not session.running and not session.done:
             session.take(suite)
-            if session.account.over:
+            if session.account.finished:
                 session.finish()
                 session.done = True
                 sys.exit(0)
         return suite
 
     def teardown_databases(self: Any, *arguments: Any, **options: Any) -> None:
-        if not session.account.is_up:
+        if not session.account.time_is_up:
             undo(self, *arguments, **options)
 
     runner.build_suite, undo, runner.teardown_databases = build_suite, runner.teardown_databases, teardown_databases
 
 
-def carry_words(session: Session, remote: Any) -> None:
+def send_messages(session: UnittestSession, remote: Any) -> None:
     """Make the processes of a parallel run turn failures into text, use their own alarms, and report durations: an
     exception reaches another process only if its traceback does."""
     session.results += (remote,)
     account, start, stop = session.account, remote.startTest, remote.stopTest
     for name in ("addError", "addFailure", "addExpectedFailure"):
-        setattr(remote, name, _in_words(session, getattr(remote, name)))
+        setattr(remote, name, _with_message(session, getattr(remote, name)))
 
     def add_sub_test(self: Any, test: Any, subtest: Any, err: Any) -> None:
         if err is not None:
@@ -112,18 +112,18 @@ def carry_words(session: Session, remote: Any) -> None:
     remote.addSubTest, remote.startTest, remote.stopTest = add_sub_test, start_test, stop_test
 
 
-def _in_words(session: Session, original: Callable[..., None]) -> Callable[..., None]:
+def _with_message(session: UnittestSession, original: Callable[..., None]) -> Callable[..., None]:
     def add(self: Any, test: Any, err: Any) -> None:
-        original(self, test, _words(session, test, err))
+        original(self, test, _remote_message(session, test, err))
 
     return add
 
 
-def _words(session: Session, test: Any, err: Any) -> Any:
+def _remote_message(session: UnittestSession, test: Any, err: Any) -> Any:
     """An error with the message of another, and with its outcome if an alarm rang."""
     account = session.account
     outcome = "late" if account.interrupted else "timeout" if account.alarm.rang else "error"
-    return RuntimeError, RuntimeError(CARRIED, outcome, session.text(test, err)), None
+    return RuntimeError, RuntimeError(REMOTE, outcome, session.text(test, err)), None
 
 
 def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:
@@ -142,5 +142,5 @@ def label(file: str, given: list[str]) -> str:
     dotted = os.path.splitext(os.path.relpath(file, folder))[0].replace(os.sep, ".").lstrip(".")
     begins = {each.replace(os.sep, ".").strip(".").split(".")[0] for each in given}
     parts = dotted.split(".")
-    begin = next((place for place, part in enumerate(parts) if part in begins), 0)
+    begin = next((number for number, part in enumerate(parts) if part in begins), 0)
     return ".".join(parts[begin:])

@@ -1,4 +1,4 @@
-"""Whether an assertion could have failed; planted in copies of test files.
+"""Whether an assertion could have failed; its text is put into copies of test files.
 
 A value that equals a newly created object equals everything, and an assertion that holds with a decoy, which replaces
 the expected value in the copy, cannot fail: neither proves anything. Stdlib only, Python 3.8 and later.
@@ -32,7 +32,7 @@ SLOT: Any = type(object.__eq__)
 draw = random.SystemRandom()
 
 
-class Anew:
+class Unique:
     """Equal only to itself."""
 
 
@@ -86,7 +86,7 @@ class Assertions:
             self.special = self.special or _is_special(type(each))
             if _is_special(type(each)) and _equals_everything(each) and not self.is_named(each):
                 self.refuse(EVERYTHING)
-        if sign != "==" and (_holds(sign, value, Anew()) or (sign != "in" and _holds(sign, Anew(), value))):
+        if sign != "==" and (_holds(sign, value, Unique()) or (sign != "in" and _holds(sign, Unique(), value))):
             self.refuse(EVERYTHING)
         return value
 
@@ -193,7 +193,7 @@ def _is_special(kind: type) -> bool:
 def _equals_everything(value: Any) -> bool:
     """Whether a value equals an unknown object, or any number or text, or an object of its class with different
     content."""
-    if _holds("==", value, Anew()):
+    if _holds("==", value, Unique()):
         return True
     if any(all(_holds("==", value, draw.randrange(most)) for _ in range(TRIES)) for most in (100, 10**12)):
         return True
@@ -203,7 +203,7 @@ def _equals_everything(value: Any) -> bool:
     try:
         twin = object.__new__(kind)
         for name in attributes:
-            object.__setattr__(twin, name, Anew())
+            object.__setattr__(twin, name, Unique())
     except Exception:  # not every class lets that be done
         return False
     return bool(attributes) and _holds("==", value, twin)

@@ -43,7 +43,7 @@ class Failures:
         known = [root.rstrip(os.sep) + os.sep for each in roots for root in (each, realpath(each))]
         self.roots = list(dict.fromkeys(known))
 
-    def told(self, error: BaseException, file: str = "") -> str:
+    def message(self, error: BaseException, file: str = "") -> str:
         """The message of a failure, starting at the first call in the test's file, if there is one."""
         earlier = [self.one(each, file, EARLIER) + "\n" + joint for each, joint in _earlier(error)]
         if not earlier:

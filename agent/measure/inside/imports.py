@@ -232,7 +232,7 @@ def survey(root: str) -> dict[str, Any]:
     runnable: set[str] = set()
     firsts: set[str] = set()
     left_out = size = 0
-    for place, path in walk(root):
+    for file, path in walk(root):
         folder, _, name = path.rpartition("/")
         if name == "__main__.py":
             runnable.add(folder.rsplit("/", 1)[-1])
@@ -240,7 +240,7 @@ def survey(root: str) -> dict[str, Any]:
             names.add(name)
         if not name.endswith(".py"):
             continue
-        text = read(place) if len(files) < FILES and size < ALL_BYTES else None
+        text = read(file) if len(files) < FILES and size < ALL_BYTES else None
         if text is None:
             left_out += 1
             continue
@@ -268,7 +268,7 @@ def number(files: dict[str, list[Any]], counts: dict[str, Counter[str]]) -> list
         spread.update(words.keys())
     most = COMMON * len(counts) if len(counts) >= FEW else len(counts)
     vocabulary = sorted(word for word, times in spread.items() if times <= most)
-    numbers = {word: place for place, word in enumerate(vocabulary)}
+    numbers = {word: number for number, word in enumerate(vocabulary)}
     for path, words in counts.items():
         flat = files[path][5]
         for word, times in words.most_common(WORDS):

@@ -1,6 +1,6 @@
 """The pytest plugin that reports, besides outcomes, the values on the way to the first failure.
 
-It is planted with the reporter in a package of a random name, and writes to the same report.
+It is written with the reporter into a package of a random name, and writes to the same report.
 PYTEST_DONT_REWRITE
 """
 

@@ -1,6 +1,6 @@
 """The pytest plugin that reports, from inside the sandbox, how each test ended.
 
-It is planted in a package of a random name, which calls `begin`. Stdlib and pytest >= 6 only, Python 3.8 and later.
+It is written into a package of a random name, which calls `begin`. Stdlib and pytest >= 6 only, Python 3.8 and later.
 Law: printed text does not count. A line of the report counts with its seal, and a run with its closing line.
 PYTEST_DONT_REWRITE
 """
@@ -83,7 +83,7 @@ class Reporter:
         self.unread: dict[str, str] = {}
         """Errors of files that cannot be collected."""
         self.found = 0
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.left_out: set[str] = set()
         self.ends_at = float("inf")
         """The `clock` time when the run's time is up."""
@@ -286,7 +286,7 @@ class Reporter:
         generic = generic or isinstance(error, (ImportError, SyntaxError))
         try:
             if generic and error is not None:
-                return self.failures.told(error, str(getattr(node, "path", None) or getattr(node, "fspath", "")))
+                return self.failures.message(error, str(getattr(node, "path", None) or getattr(node, "fspath", "")))
         except Exception:  # an exception of the candidate's may break whatever looks at it
             pass
         return self.failures.plain(str(said) if said else "")
@@ -323,7 +323,7 @@ class Reporter:
             done.learn("error", "the test was not called")
         self.timeouts_left -= done.outcome == "timeout"
         self.regressions_left -= done.outcome != "passed" and done.nodeid in self.must_pass
-        self.told.add(done.nodeid)
+        self.reported.add(done.nodeid)
         self.say(
             "test",
             id=done.nodeid,
@@ -345,7 +345,11 @@ class Reporter:
         if self.rewriter is not None:
             self.rewriter.write()
         self.say(
-            "end", exit=int(session.exitstatus), collected=self.found, tests=len(self.told), left_out=len(self.left_out)
+            "end",
+            exit=int(session.exitstatus),
+            collected=self.found,
+            tests=len(self.reported),
+            left_out=len(self.left_out),
         )
 
 
@@ -368,8 +372,8 @@ def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pyte
     if call.excinfo is None:
         return report.when == "call" and str(report.longrepr).startswith("[XPASS(strict)]")
     said = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
-    places = (getattr(item, "obj", None), getattr(item, "cls", None))
-    marked = any(getattr(place, "__unittest_expecting_failure__", False) for place in places)
+    owners = (getattr(item, "obj", None), getattr(item, "cls", None))
+    marked = any(getattr(owner, "__unittest_expecting_failure__", False) for owner in owners)
     return marked and said.startswith("Unexpected success")
 
 
@@ -385,7 +389,7 @@ def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
 
 
 def started(orders: dict[str, Any]) -> Reporter:
-    """A reporter with an open report; the planted files are deleted."""
+    """A reporter with an open report; our files are deleted."""
     for copy in orders["copies"]:
         shutil.rmtree(copy, ignore_errors=True)
     clean_environment(orders["folder"], orders["plugins"])
@@ -403,7 +407,7 @@ def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> C
         for module in [m for m in sys.modules if m.split(".")[0] in names]:
             del sys.modules[module]
         if hasattr(early_config.known_args_namespace, "cov_source"):
-            early_config.known_args_namespace.cov_source = None  # a coverage threshold is no test
+            early_config.known_args_namespace.cov_source = None  # a coverage threshold is not a test
         for plugin in (reporter, *others):
             early_config.pluginmanager.register(plugin)
 
@@ -411,7 +415,7 @@ def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> C
 
 
 def clean_environment(folder: str, plugins: Collection[str]) -> None:
-    """Undo what made pytest find the planted plugins, so that tests and their child processes do not see them."""
+    """Undo what made pytest find our plugins, so that tests and their child processes do not see them."""
     if "PYTHONPATH" in os.environ:
         rest = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry != folder]
         _set("PYTHONPATH", os.pathsep.join(rest))

@@ -58,13 +58,13 @@ class Rewriter:
         if digest in self.archived:
             code = marshal.loads(zlib.decompress(self.archived[digest]))
         elif self.left_s > 0:
-            code = self.anew(path, config, digest)
+            code = self.rewrite(path, config, digest)
         else:
             return None, compile(text, str(path), "exec", dont_inherit=True)
         REWRITTEN[str(path)] = (digest, code)
         return None, code
 
-    def anew(self, path: Any, config: Any, digest: str) -> Any:
+    def rewrite(self, path: Any, config: Any, digest: str) -> Any:
         began = time.perf_counter()
         _, code = self.original(path, config)
         self.left_s -= time.perf_counter() - began

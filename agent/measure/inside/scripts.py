@@ -40,7 +40,7 @@ def _status(code: object) -> int:
     return 1
 
 
-class Listener(importlib.abc.MetaPathFinder):
+class ImportListener(importlib.abc.MetaPathFinder):
     """Calls a function with each named module as soon as it is imported."""
 
     def __init__(self, names: Collection[str], then: Callable[[Any], None]) -> None:

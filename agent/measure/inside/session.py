@@ -11,33 +11,33 @@ import threading
 from typing import Any, Dict, NoReturn, Optional
 
 from .ahead import installed, packed
-from .copies import Imported, Unkept, draw_anew, forget
+from .copies import FrozenImports, NoCache, clear_caches, reseed
 from .reporter import Reporter, clean_environment, first_hook
-from .stops import Stops, Wish
+from .stops import Request, Stopper
 
 OURS = ("ramify_door", "ramify_inside")
 """Packages that tests do not see."""
 
 
-class Session:
+class PytestSession:
     """One run of pytest: a candidate's from its start, or the base state's until it is stopped and copied."""
 
-    def __init__(self, workspace: str, wish: Wish) -> None:
-        self.workspace, self.wish = workspace, wish
-        self.reporter = Reporter(wish["session"])
-        self.stops: Optional[Stops] = None
+    def __init__(self, workspace: str, request: Request) -> None:
+        self.workspace, self.request = workspace, request
+        self.reporter = Reporter(request["session"])
+        self.stops: Optional[Stopper] = None
 
-    def run_afresh(self) -> NoReturn:
+    def run_from_start(self) -> NoReturn:
         """Become a candidate's run."""
-        forget()
-        draw_anew()
-        self.reporter.start(self.wish["run"])
+        clear_caches()
+        reseed()
+        self.reporter.start(self.request["run"])
         self.reporter.say("copied", at="packages")
         self._run()
 
     def run_until(self, connection: socket.socket) -> NoReturn:
         """Become the base state's run, which is copied before it reads a changed file, or else before the tests run."""
-        self.stops = Stops(self.workspace, connection, set(self.wish["changed"]), self.reporter, self._more)
+        self.stops = Stopper(self.workspace, connection, set(self.request["changed"]), self.reporter, self._more)
         sys.meta_path.insert(0, self.stops)
         sys.addaudithook(self.stops.notice)
         try:
@@ -49,13 +49,13 @@ class Session:
 
     def _more(self) -> Dict[str, Any]:
         """What later sessions can prepare in advance, if this one had to find out."""
-        if not self.wish.get("whole"):
+        if not self.request.get("whole"):
             return {}
         return {"installed": list(installed(self.workspace)), **packed()}
 
     def _run(self) -> NoReturn:
         try:
-            self._be_program()
+            self._run_program()
         except SystemExit as ended:
             code = ended.code
         else:
@@ -64,9 +64,9 @@ class Session:
             end(code)
         sys.exit(code)
 
-    def _be_program(self) -> None:
+    def _run_program(self) -> None:
         self._load_plugin()
-        program, *sys.argv = self.wish["session"]["argv"]
+        program, *sys.argv = self.request["session"]["argv"]
         if program == "-m":
             sys.path[0] = os.getcwd()
             runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
@@ -77,10 +77,10 @@ class Session:
 
     def _load_plugin(self) -> None:
         """Make the reporter importable for pytest, as if it were a module."""
-        name = self.wish["session"]["plugin"]
+        name = self.request["session"]["plugin"]
         module = type(sys)(name, "PYTEST_DONT_REWRITE")
         clean_environment(name, [name])
-        others = [Imported(), Unkept(), *([self.stops] if self.stops else [])]
+        others = [FrozenImports(), NoCache(), *([self.stops] if self.stops else [])]
         module.pytest_load_initial_conftests = first_hook(self.reporter, [name, *OURS], *others)  # type: ignore[attr-defined]
         sys.modules[name] = module
         os.environ["PYTEST_ADDOPTS"] = ("-p %s %s" % (name, os.environ.get("PYTEST_ADDOPTS", ""))).strip()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tupl
 
 import pytest
 
-from .copies import draw_anew, forget, open_files, own_unnamed_files, replace_descriptors
+from .copies import clear_caches, open_files, own_unnamed_files, replace_descriptors, reseed
 from .reporter import Reporter
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     from ramify_door import door  # put there before this program begins
 
-Wish = Dict[str, Any]
+Request = Dict[str, Any]
 """A request: the `session`, the `changed` files, and the `run`'s orders for the reporter."""
 STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "socket.connect", "socket.bind")
 CHANGES = ("os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate", "os.utime")
@@ -45,7 +45,7 @@ def is_source(workspace: str, path: str) -> bool:
     return path.startswith(workspace + os.sep) and "site-packages/" not in path[len(workspace) :]
 
 
-class Stops:
+class Stopper:
     """Stops the base state's run: a finder that finds nothing, an audit hook, and a pytest plugin."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Stops:
         sys.stderr.flush()
         self.active = False
         self.descriptors = [number for number, _ in open_files()]
-        forget()
+        clear_caches()
         gc.freeze()  # a collection in a copy would copy every page that it looks at
         self.tell(before, self.why_unfit())
         here = os.getcwd()
@@ -148,7 +148,7 @@ class Stops:
     def tell(self, before: Optional[str], unfit: str) -> None:
         """Report where the run has stopped."""
         facts = {"before": before, "read": sorted(self.read), "unfit": unfit, **self.more()}
-        file = os.memfd_create("told")
+        file = os.memfd_create("facts")
         with open(os.dup(file), "wb") as copy:
             marshal.dump(facts, copy)
         door.send(self.connection, {}, [file])
@@ -161,7 +161,7 @@ class Stops:
         left = [path for path in self.written if os.path.lexists(path)]
         return self.unfit or ("%s was written while tests were collected" % left[0] if left else "")
 
-    def become(self, wish: Wish, here: str) -> None:
+    def become(self, request: Request, here: str) -> None:
         """In the copy: become the run of a candidate."""
         self.connection.close()
         for number, output in enumerate(self.outputs, 1):
@@ -169,6 +169,6 @@ class Stops:
             replace_descriptors(output, number, self.descriptors)
         own_unnamed_files(self.descriptors)
         os.chdir(here)
-        draw_anew()
-        self.reporter.start(wish["run"])
+        reseed()
+        self.reporter.start(request["run"])
         self.reporter.say("copied", at="session")

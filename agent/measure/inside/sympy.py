@@ -1,6 +1,6 @@
 """Runs SymPy's own test program (`bin/test`), and reports how each test ended.
 
-It is planted in a package of a random name and run with `python -m`, with the program as its argument. Stdlib only,
+It is written into a package of a random name and run with `python -m`, with the program as its argument. Stdlib only,
 Python 3.8 and later. SymPy's loop over files and functions is kept; its reporter is observed.
 """
 
@@ -20,9 +20,9 @@ try:
 except ImportError:  # SymPy's runner is its own
     pytest = None  # type: ignore[assignment]
 
-from .account import Account, clock, opened
+from .account import Account, clock, open_channel
 from .failures import Failures
-from .scripts import Listener, run_as_main
+from .scripts import ImportListener, run_as_main
 from .wanted import covers
 
 if pytest is not None:
@@ -44,11 +44,11 @@ class RanOutOfTime(Exception):
     __module__ = "builtins"  # messages show no name of this file
 
 
-class Over(BaseException):
+class EndOfFile(BaseException):
     """Raised to run no further test of a file."""
 
 
-class Session:
+class SympySession:
     """A run of SymPy's tests."""
 
     def __init__(self, orders: dict[str, Any], channel: Any) -> None:
@@ -99,16 +99,16 @@ class Session:
         self, original: Callable[..., Any], tests: Any, filename: str, *arguments: Any, **options: Any
     ) -> Any:
         """Run one file; without time for it, only list its functions."""
-        self.file, self.path, self.selected, self.current = self.place(filename), filename, [], ""
-        if self.account.over:
+        self.file, self.path, self.selected, self.current = self.relative_path(filename), filename, [], ""
+        if self.account.finished:
             for name in _functions(filename):
                 self.take(name, tests._kw)
         else:
-            with contextlib.suppress(Over):
+            with contextlib.suppress(EndOfFile):
                 original(filename, *arguments, **options)
         for test in self.selected:
-            if test not in self.account.told:
-                self.account.leave(test)
+            if test not in self.account.reported:
+                self.account.leave_out(test)
 
     def matches(self, original: Callable[..., Any], tests: Any, function: Any) -> bool:
         return self.take(function.__name__, tests._kw)
@@ -125,8 +125,8 @@ class Session:
 
     def entering_test(self, original: Callable[..., Any], reporter: Any, function: Any) -> None:
         """A test starts."""
-        if self.account.over:
-            raise Over
+        if self.account.finished:
+            raise EndOfFile
         original(function)
         test = "%s::%s" % (self.file, function.__name__)
         self.current = _numbered(test, self.run)
@@ -153,7 +153,7 @@ class Session:
             original(exc_info)
 
     def import_error(self, original: Callable[..., Any], reporter: Any, filename: str, exc_info: Any) -> None:
-        self.broke(self.place(filename), exc_info)
+        self.broke(self.relative_path(filename), exc_info)
         original(filename, exc_info)
 
     def broke(self, file: str, exc_info: Any) -> None:
@@ -182,11 +182,11 @@ class Session:
     def text(self, exc_info: Any) -> str:
         """The message of a failure."""
         try:
-            return self.failures.told(exc_info[1], self.path)
+            return self.failures.message(exc_info[1], self.path)
         except Exception:  # an exception of the candidate's may break whatever looks at it
             return self.failures.plain(str(exc_info[0]))
 
-    def place(self, filename: str) -> str:
+    def relative_path(self, filename: str) -> str:
         return relpath(realpath(filename), self.root)
 
 
@@ -230,7 +230,7 @@ def _matches(keywords: Any, name: str) -> bool:
     return not keywords or any(each.lower() in name.lower() for each in keywords)
 
 
-class Opened:
+class OpenChannel:
     """A channel that is already open."""
 
     def __init__(self, channel: Any) -> None:
@@ -246,7 +246,7 @@ def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
 
     def run(args: Any = None, plugins: Any = None) -> Any:
         reporter: Any = Reporter(orders)
-        reporter.channel, reporter.say = Opened(channel), channel.say
+        reporter.channel, reporter.say = OpenChannel(channel), channel.say
         reporter.start(orders)
         reporter.limit_rewriting(orders)
         plugin: Any = types.ModuleType("plugin")
@@ -258,8 +258,8 @@ def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
 
 def main(orders: dict[str, Any]) -> None:
     """Run the program that the rest of the command line names."""
-    channel = opened(orders)
-    session = Session(orders, channel)
+    channel = open_channel(orders)
+    session = SympySession(orders, channel)
     closed = []
 
     def listen(module: Any) -> None:
@@ -271,8 +271,8 @@ def main(orders: dict[str, Any]) -> None:
             by_pytest(module, orders, channel)
             closed.append(True)
 
-    sys.meta_path.insert(0, Listener(MODULES, listen))
-    sys.meta_path.insert(0, Listener([BY_PYTEST], have_pytest))
+    sys.meta_path.insert(0, ImportListener(MODULES, listen))
+    sys.meta_path.insert(0, ImportListener([BY_PYTEST], have_pytest))
     status = run_as_main(sys.argv[1:])
     if not closed:
         session.account.close(status)

@@ -1,7 +1,7 @@
 """The pytest plugin that records, from inside the sandbox, which lines each test executes.
 
-It is planted beside the reporter in its own package, which calls `begin`. It uses the sandbox's own coverage package,
-or the copy planted with it.
+It is written beside the reporter into its own package, which calls `begin`. It uses the sandbox's own coverage package,
+or the copy written with it.
 PYTEST_DONT_REWRITE
 """
 

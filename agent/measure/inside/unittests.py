@@ -1,6 +1,6 @@
 """Runs unittest's own program, and reports from inside the sandbox how each test ended.
 
-It is planted in a package of a random name and run with `python -m`. Stdlib only, Python 3.8 and later.
+It is written into a package of a random name and run with `python -m`. Stdlib only, Python 3.8 and later.
 Law: each outcome is decided here and passed on to unittest's own result, so that both agree.
 """
 
@@ -12,7 +12,7 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .account import Account, clock, getpid, opened
+from .account import Account, clock, getpid, open_channel
 from .alarm import OutOfTime
 from .failures import Failures
 from .wanted import covers
@@ -20,7 +20,7 @@ from .wanted import covers
 FIXTURES = ("_handleClassSetUp", "_handleModuleFixture", "_tearDownPreviousClass", "_handleModuleTearDown")
 """Methods of a suite that call the fixtures of classes and modules."""
 
-CARRIED = "said in another process"
+REMOTE = "said in another process"
 """The first argument of an error whose other arguments are the outcome and the message."""
 RUNNER: Any = unittest.TextTestRunner
 SUITE: Any = unittest.TestSuite
@@ -33,11 +33,11 @@ HOLDER: Any = getattr(unittest.suite, "_ErrorHolder")  # noqa: B009  # what suit
 realpath, relpath = os.path.realpath, os.path.relpath
 
 
-class Session:
+class UnittestSession:
     """The outermost run of a unittest runner, one per process."""
 
     def __init__(self, orders: dict[str, Any]) -> None:
-        self.account = Account(orders, opened(orders))
+        self.account = Account(orders, open_channel(orders))
         self.root = orders["root"]
         self.wanted = frozenset(orders["wanted"])
         self.files = frozenset(realpath(os.path.join(self.root, each.split("::")[0])) for each in self.wanted)
@@ -52,7 +52,7 @@ class Session:
         """Tests that there was no time for."""
         self.before: Callable[[], None] | None = None
         """Called when the tests are known."""
-        self.results: tuple[type, ...] = (Telling,)
+        self.results: tuple[type, ...] = (ReportingResult,)
         """The result classes of tests with an alarm."""
         self.process = getpid()
         self.running = self.parallel = self.done = False
@@ -75,7 +75,7 @@ class Session:
 
         def made() -> Any:
             result = make()
-            result.__class__ = type("Result", (Telling, type(result)), {"session": self})
+            result.__class__ = type("Result", (ReportingResult, type(result)), {"session": self})
             result.begin()
             return result
 
@@ -102,19 +102,19 @@ class Session:
     def finish(self) -> None:
         """Report why tests did not run."""
         for test, (kind, words) in self.planned.items():
-            if test in self.account.told:
+            if test in self.account.reported:
                 continue
-            places = ("%s.%s" % (kind.__module__, kind.__qualname__), kind.__module__)
-            failed = next((self.failed[each] for each in places if each in self.failed), None)
-            skipped = next((self.skipped[each] for each in places if each in self.skipped), None)
+            holders = ("%s.%s" % (kind.__module__, kind.__qualname__), kind.__module__)
+            failed = next((self.failed[each] for each in holders if each in self.failed), None)
+            skipped = next((self.skipped[each] for each in holders if each in self.skipped), None)
             if failed is not None:
                 self.account.end(test, "error", failed, title=words)
             elif skipped is not None:
                 self.account.end(test, "skipped", skipped, title=words)
-            elif self.late.intersection(places):
+            elif self.late.intersection(holders):
                 self.account.interrupt(test, words)
-            elif self.account.over:
-                self.account.leave(test, words)
+            elif self.account.finished:
+                self.account.leave_out(test, words)
             else:
                 self.account.end(test, "error", "the test was not run", title=words)
 
@@ -148,10 +148,10 @@ class Session:
     def out_of_time(self, name: str, kind: type, result: Any) -> None:
         """A fixture timed out: either that of the next test's class or module, whose tests then do not run, or that of
         the previous class."""
-        place = "%s.%s" % (kind.__module__, kind.__qualname__)
+        holder = "%s.%s" % (kind.__module__, kind.__qualname__)
         if name == "_handleClassSetUp":
             kind._classSetupFailed = True  # type: ignore[attr-defined]  # where suites look
-            what = "setUpClass (%s)" % place
+            what = "setUpClass (%s)" % holder
         elif name == "_handleModuleFixture":
             result._moduleSetUpFailed = True
             what = "setUpModule (%s)" % kind.__module__
@@ -175,26 +175,26 @@ class Session:
     def text(self, test: Any, err: Any) -> str:
         """The message of a failure."""
         try:
-            carried = _carried(err)
-            if carried is not None:
-                return carried[1]
-            return self.failures.told(err[1], file_of(test))
+            remote = _remote_error(err)
+            if remote is not None:
+                return remote[1]
+            return self.failures.message(err[1], file_of(test))
         except Exception:  # an exception of the candidate's may break whatever looks at it
             return self.failures.plain(str(err[0]))
 
 
-class Telling:
+class ReportingResult:
     """A mixin, first among a result's classes, that reports tests. A failure stays a failure, whatever follows."""
 
-    session: Session
+    session: UnittestSession
 
     def begin(self) -> None:
         self.outcome, self.message, self.unexpected, self.current = "", "", False, None
-        self.errors_told = 0
+        self.errors_reported = 0
 
     @property
     def shouldStop(self) -> bool:  # noqa: N802  # unittest's name
-        return self.session.account.over
+        return self.session.account.finished
 
     @shouldStop.setter
     def shouldStop(self, stop: bool) -> None:  # noqa: N802
@@ -210,7 +210,7 @@ class Telling:
 
     def startTest(self: Any, test: Any) -> None:  # noqa: N802
         self.outcome, self.message, self.unexpected, self.current = "", "", False, test
-        self.errors_told, self.seconds, self.began = 0, None, clock()
+        self.errors_reported, self.seconds, self.began = 0, None, clock()
         self.called = self.session.names.name(test)
         self.session.account.begin(self.called)
         super().startTest(test)  # type: ignore[misc]  # of the runner's own result
@@ -225,7 +225,7 @@ class Telling:
             return
         seconds = clock() - self.began if self.seconds is None else self.seconds
         if account.alarm.rang and not account.interrupted:
-            if not self.errors_told:  # the test swallowed the alarm
+            if not self.errors_reported:  # the test swallowed the alarm
                 super().addError(test, (OutOfTime, OutOfTime("ran out of time"), None))  # type: ignore[misc]
             self.outcome = "timeout"
         super().stopTest(test)  # type: ignore[misc]
@@ -251,7 +251,7 @@ class Telling:
             self.learn("passed")
 
     def addError(self: Any, test: Any, err: Any) -> None:  # noqa: N802
-        outcome = "late" if self.session.account.interrupted else (_carried(err) or ("error", ""))[0]
+        outcome = "late" if self.session.account.interrupted else (_remote_error(err) or ("error", ""))[0]
         if outcome == "late":
             self.outcome = outcome
             if self.current is None:
@@ -259,7 +259,7 @@ class Telling:
             return
         super().addError(test, err)  # type: ignore[misc]
         if self.current is not None and hasattr(test, "_testMethodName"):
-            self.errors_told += 1
+            self.errors_reported += 1
             self.learn(outcome, self.session.text(test, err))
         else:
             self.broke(test, self.session.text(test, err))
@@ -277,7 +277,7 @@ class Telling:
 
     def addFailure(self: Any, test: Any, err: Any) -> None:  # noqa: N802
         if not self.session.account.interrupted:
-            self.errors_told += 1
+            self.errors_reported += 1
             super().addFailure(test, err)  # type: ignore[misc]
             self.learn("failed", self.session.text(test, err))
 
@@ -286,7 +286,7 @@ class Telling:
             return
         super().addSubTest(test, subtest, err)  # type: ignore[misc]
         if err is not None:
-            self.errors_told += 1
+            self.errors_reported += 1
             self.learn("failed", self.session.text(test, err))
 
     def addSkip(self: Any, test: Any, reason: str) -> None:  # noqa: N802
@@ -332,12 +332,12 @@ class Names:
             return str(test.id())
         documented = getattr(test, "_dt_test", None)
         if documented is not None:
-            return "%s::%s" % (self.place(documented.filename or ""), documented.name)
+            return "%s::%s" % (self.relative_path(documented.filename or ""), documented.name)
         file = file_of(test)
-        place = self.place(file) if file else type(test).__module__
-        return "%s::%s::%s" % (place, type(test).__qualname__, str(test.id()).rpartition(".")[2])
+        where = self.relative_path(file) if file else type(test).__module__
+        return "%s::%s::%s" % (where, type(test).__qualname__, str(test.id()).rpartition(".")[2])
 
-    def place(self, file: str) -> str:
+    def relative_path(self, file: str) -> str:
         return relpath(realpath(file), self.root)
 
     def unread(self, module: str) -> str:
@@ -354,7 +354,7 @@ class Names:
 class Program(PROGRAM):  # type: ignore[misc]  # as above
     """unittest's program, which imports only the files of wanted tests where possible."""
 
-    session: Session
+    session: UnittestSession
 
     def createTests(self, *arguments: Any, **options: Any) -> None:  # noqa: N802
         session = self.session
@@ -364,7 +364,7 @@ class Program(PROGRAM):  # type: ignore[misc]  # as above
         names: Any = getattr(self, "testNames", None)
         if names and not arguments and not options:
             self.testNames = [each for each in names if _may_hold(each, session.files)]
-        with Only(session.files):
+        with OnlyFiles(session.files):
             super().createTests(*arguments, **options)
         for file in self.missing():
             self.test.addTests(self.testLoader.loadTestsFromName(_dotted(file)))
@@ -379,7 +379,7 @@ class Program(PROGRAM):  # type: ignore[misc]  # as above
         return sorted(self.session.files - there)
 
 
-class Only:
+class OnlyFiles:
     """Limits unittest's discovery to these files while active."""
 
     def __init__(self, files: frozenset[str]) -> None:
@@ -442,10 +442,10 @@ def _where(holder: Any) -> str:
     return str(holder.id()).rstrip(")").partition(" (")[2]
 
 
-def _carried(err: Any) -> tuple[str, str] | None:
+def _remote_error(err: Any) -> tuple[str, str] | None:
     """The outcome of a test in another process, and its message."""
     said = err[1].args if isinstance(err[1], RuntimeError) else ()
-    return (str(said[1]), str(said[2])) if len(said) == 3 and said[0] == CARRIED else None
+    return (str(said[1]), str(said[2])) if len(said) == 3 and said[0] == REMOTE else None
 
 
 def _may_hold(name: str, files: frozenset[str]) -> bool:
@@ -467,7 +467,7 @@ def _dotted(file: str) -> str:
 
 def main(orders: dict[str, Any]) -> None:
     """Run the rest of the command line like `python -m unittest`."""
-    session = Program.session = Session(orders)
+    session = Program.session = UnittestSession(orders)
     session.attach()
     sys.argv[0] = "python -m unittest"
     program = Program(module=None, exit=False)

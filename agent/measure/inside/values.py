@@ -18,7 +18,7 @@ from typing import Any
 
 from .alarm import TIMER_CALLS, Clock, OutOfTime
 
-PATIENCE_S = 0.25
+TIMEOUT_S = 0.25
 """Time limit for one value."""
 TEXT_CHARACTERS = 80
 VALUE_CHARACTERS = 160
@@ -67,10 +67,10 @@ class Values:
         """Like `show`, but errors and timeouts get through."""
         return self._cut(self._text(value, DEPTH))
 
-    def guarded(self, find: Callable[[], str], late: Callable[[], str], patience_s: float = PATIENCE_S) -> str:
+    def guarded(self, find: Callable[[], str], late: Callable[[], str], timeout_s: float = TIMEOUT_S) -> str:
         """The result of a function of the tested code, or how it failed; only the test's own alarm gets through."""
         try:
-            return self._timed(find, patience_s)
+            return self._timed(find, timeout_s)
         except OutOfTime:
             raise
         except TooSlow:
@@ -78,10 +78,10 @@ class Values:
         except BaseException as error:  # whatever the test's own code raises
             return "<raised %s>" % self._named(error)
 
-    def _timed(self, find: Callable[[], str], patience_s: float) -> str:
+    def _timed(self, find: Callable[[], str], timeout_s: float) -> str:
         self.armed = True
         if self.clock is not None:
-            self.clock.set(patience_s)
+            self.clock.set(timeout_s)
         try:
             return find()
         finally:

@@ -21,15 +21,15 @@ import pytest
 
 from .ahead import import_ahead, keep_compiled, of_workspace, unpack
 from .rewritten import Rewriter
-from .session import Session
-from .stops import Wish, next_message
+from .session import PytestSession
+from .stops import Request, next_message
 
 if TYPE_CHECKING:
     from sandboxes.guest import door
 else:
     from ramify_door import door  # put there before this program begins
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 """Time limit for the base state's session to reach the point where it is stopped."""
 KEPT = 8
 """Maximum number of stopped sessions; the oldest is dropped first."""
@@ -44,7 +44,7 @@ def begin(workspace: str) -> None:
     early = [name for name, module in list(sys.modules.items()) if of_workspace(workspace, module)]
     if early:
         sys.exit("%s of the workspace is imported before any test" % early[0])
-    Root(connection, workspace).serve()
+    TemplateProcess(connection, workspace).serve()
 
 
 def load_plugins() -> None:
@@ -68,24 +68,24 @@ class Stopped:
         self.before: Optional[str] = None
         """The file that it was about to read; None: collection is complete."""
         self.read: Set[str] = set()
-        self.told: Dict[str, Any] = {}
+        self.facts: Dict[str, Any] = {}
 
     def wait(self) -> str:
         """Wait until it is stopped. Returns why nothing can be copied from it, else ""."""
-        self.connection.settimeout(PATIENCE_S)
+        self.connection.settimeout(TIMEOUT_S)
         try:
             _, descriptors = door.receive(self.connection)
         except EOFError:
             return "it died"
         except OSError:
             return "it took too long"
-        self.told = told = marshal.loads(door.content(descriptors[0]))
+        self.facts = facts = marshal.loads(door.content(descriptors[0]))
         os.close(descriptors[0])
-        self.before, self.read = told["before"], set(told["read"])
-        return str(told["unfit"])
+        self.before, self.read = facts["before"], set(facts["read"])
+        return str(facts["unfit"])
 
 
-class Root:
+class TemplateProcess:
     """The template itself."""
 
     def __init__(self, connection: socket.socket, workspace: str) -> None:
@@ -99,55 +99,55 @@ class Root:
         while True:
             facts, descriptors = next_message(self.connection)
             order = door.order_of(facts, descriptors)
-            wish = json.loads(order.text)
-            source = self.source(wish)
+            request = json.loads(order.text)
+            source = self.source(request)
             if source is not None:
                 door.send(source.connection, facts, list(descriptors))
                 door.close(order)
             elif door.admit(order):
                 self.leave()
-                Session(self.workspace, wish).run_afresh()
+                PytestSession(self.workspace, request).run_from_start()
 
     def leave(self) -> None:
         """In a copy: close every connection."""
         for connection in (self.connection, *(each.connection for each in self.stopped)):
             connection.close()
 
-    def source(self, wish: Wish) -> Optional[Stopped]:
+    def source(self, request: Request) -> Optional[Stopped]:
         """The stopped session to copy the run from; None: the run starts anew."""
-        key = json.dumps(wish["session"])
-        if wish["changed"] is None:
+        key = json.dumps(request["session"])
+        if request["changed"] is None:
             return None
         if key not in self.looked_at:
-            self.look_ahead(key, wish)
+            self.look_ahead(key, request)
         if key in self.unfit:
             return None
-        changed = set(wish["changed"])
+        changed = set(request["changed"])
         fit = [each for each in self.stopped if each.key == key and not each.read & changed]
         best = max(fit, key=lambda each: len(each.read), default=None)
         if best is None or (best.before is not None and best.before not in changed):
-            best = self.further(best, key, wish)
+            best = self.further(best, key, request)
         return best
 
-    def look_ahead(self, key: str, wish: Wish) -> None:
+    def look_ahead(self, key: str, request: Request) -> None:
         """Let one session run to its end, to do in advance what every later one would do."""
         self.looked_at.add(key)
-        whole = self.further(None, key, {**wish, "changed": [], "whole": True})
+        whole = self.further(None, key, {**request, "changed": [], "whole": True})
         if whole is not None:
             self.stopped.remove(whole)
             whole.connection.close()
-            import_ahead(whole.told["installed"], self.workspace)
-            unpack(whole.told)
+            import_ahead(whole.facts["installed"], self.workspace)
+            unpack(whole.facts)
 
-    def further(self, start: Optional[Stopped], key: str, wish: Wish) -> Optional[Stopped]:
+    def further(self, start: Optional[Stopped], key: str, request: Request) -> Optional[Stopped]:
         """Continue a session, or start one, that stops before the first changed file."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if start is not None:
-            door.send(start.connection, {"until": wish["changed"]}, [theirs.fileno()])
+            door.send(start.connection, {"until": request["changed"]}, [theirs.fileno()])
         elif os.fork() == 0:
             self.leave()
             ours.close()
-            Session(self.workspace, wish).run_until(theirs)
+            PytestSession(self.workspace, request).run_until(theirs)
         theirs.close()
         new = Stopped(key, ours)
         why = new.wait()

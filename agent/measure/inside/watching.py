@@ -24,7 +24,7 @@ TRACED_S = 10.0
 """Seconds after which watching stops."""
 FUNCTIONS = 2_000
 """Maximum number of functions recorded."""
-TOLD = 12
+REPORTED = 12
 """Functions reported with more than their name."""
 EXPRESSION_S = 2.0
 """Time limit for one evaluation of an expression."""
@@ -161,9 +161,9 @@ class Watch:
     def facts(self) -> Dict[str, Any]:
         """All records, ready for JSON."""
         known = list(self.functions.values())
-        told = sorted((f for f in known if f.last is not None), key=lambda f: (f.wanted, f.seen))[-TOLD:]
+        reported = sorted((f for f in known if f.last is not None), key=lambda f: (f.wanted, f.seen))[-REPORTED:]
         return {
-            "functions": [function.facts() for function in told],
+            "functions": [function.facts() for function in reported],
             "called": sorted({"%s in %s" % (qualified(f.code), f.path) for f in known}),
             "probes": [probe.facts() for probe in self.probes],
             "error": self.error,

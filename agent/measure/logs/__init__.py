@@ -14,6 +14,7 @@ from agent.measure.logs import (
     deno,
     go,
     javascript,
+    json_results,
     jvm,
     listed,
     mocha,
@@ -22,7 +23,6 @@ from agent.measure.logs import (
     nested,
     python,
     tap,
-    told,
     web,
 )  # fmt: skip
 from agent.untrusted import terminal_text
@@ -84,7 +84,7 @@ PARSERS: Mapping[str, Parser] = {
     "cucumber": web.cucumber,
     "test-unit": web.test_unit,
     "rspec": web.rspec,
-    "told": told.told,
+    "told": json_results.json_results,
     "multi-ctest": native.checked,
     "multi-go": multi.packages,
     "multi-go-parents": multi.parents,

@@ -21,7 +21,7 @@ MARKS = {
     "□": Outcome.SKIPPED,
     "﹣": Outcome.SKIPPED,
 }
-LINE = re.compile(rf"(\s*)([{''.join(MARKS)}]) (.+?)")
+LINE = re.compile(rf"\s*([{''.join(MARKS)}]) (.+?)")
 TIME = r"(?: \(?\d+(?:\.\d+)? ?m?s\)?)?"
 JEST = re.compile(rf"(?:(?:skipped|todo) )?(.+?){TIME}")
 VITEST = re.compile(rf"(.+?)(?: \(\d+ tests?.*\))?{TIME}(?: \[skipped\])?")
@@ -30,7 +30,7 @@ NODE = re.compile(rf"(.+?){TIME}( # (?:SKIP|TODO).*)?")
 
 def jest(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's own name, without the `describe` blocks around it."""
-    for _, mark, label in _marked(text):
+    for mark, label in _marked(text):
         if match := JEST.fullmatch(label):
             yield match[1], MARKS[mark]
 
@@ -46,20 +46,20 @@ jest_files = by_line(r"(?P<end>PASS|FAIL)\s(?P<test>.*?)(?:\s\([\d.]+ ?m?s\).*)?
 
 def vitest(text: str) -> Iterator[tuple[str, Outcome]]:
     """`file > block > name`, as vitest prints it."""
-    for _, mark, label in _marked(text):
+    for mark, label in _marked(text):
         if match := VITEST.fullmatch(label):
             yield match[1], MARKS[mark]
 
 
 def node(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's own name; blocks are named like tests. The list of failures at the end is ignored."""
-    for _, mark, label in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
+    for mark, label in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
         if match := NODE.fullmatch(label):
             yield match[1], Outcome.SKIPPED if match[2] else MARKS[mark]
 
 
-def _marked(text: str) -> Iterator[tuple[str, str, str]]:
-    """Indentation, mark and text of each marked line."""
+def _marked(text: str) -> Iterator[tuple[str, str]]:
+    """Mark and text of each marked line."""
     for line in text.split("\n"):
         if match := LINE.fullmatch(line.rstrip()):
-            yield match[1], match[2], match[3]
+            yield match[1], match[2]

@@ -17,18 +17,18 @@ from agent.errors import MeasureError
 from agent.measure import SuiteReport
 from agent.measure.probing.watched import Watched, first_failure
 from agent.measure.reading import from_transcript
-from agent.measure.suite import Rules, run_planned
-from agent.measure.warm.planting import plan, plant_prober
+from agent.measure.suite import Rules, run_with_plugins
+from agent.measure.warm.plugins import install_prober, run_names
 from agent.parsing import expression_tree
 from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
 
-SLOWER = 2
+SLOWDOWN = 2
 """How many times longer a watched test may take."""
 FILE_BYTES = 1_000_000
 """Longer files are not probed by line: Python would need very much memory to read them."""
 
-_ONE_AT_A_TIME = threading.Lock()
+_WARNING_FILTERS = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ProbedRun:
     """What a probed run showed."""
 
     report: SuiteReport
@@ -74,7 +74,7 @@ def read_probe(text: str) -> Probe:
     )
 
 
-def look(
+def run_probes(
     provider: Provider,
     task: Task,
     snapshot: Snapshot,
@@ -83,7 +83,7 @@ def look(
     test: str,
     probes: Sequence[Probe],
     rules: Rules,
-) -> Looked:
+) -> ProbedRun:
     """Run the test in `snapshot`, with the paths `put_back` as in `base`, and record what the probes ask for; without
     probes, what the called functions of the workspace do.
 
@@ -91,16 +91,18 @@ def look(
         MeasureError: a probe's file or line cannot be reached; nothing was run.
         sandboxes.SandboxError: the sandbox failed, not the test.
     """
-    limits = replace(rules.limits, cpu_s=SLOWER * rules.limits.cpu_s, wall_s=SLOWER * rules.limits.wall_s, timeouts=1)
+    limits = replace(
+        rules.limits, cpu_s=SLOWDOWN * rules.limits.cpu_s, wall_s=SLOWDOWN * rules.limits.wall_s, timeouts=1
+    )
     limits = replace(limits, run_s=limits.run_s + limits.wall_s)
     with provider.scratch(snapshot, base, put_back) as box:
-        placed = [_placed(box, probe) for probe in probes]
-        planned = plan(rules.site_packages)
-        plant_prober(box, planned, [test], limits, [asdict(probe) for probe in placed], by_path=rules.by_path)
-        transcript, result = run_planned(box, task.test_command, planned, limits)
+        reachable = [_reachable_probe(box, probe) for probe in probes]
+        names = run_names(rules.site_packages)
+        install_prober(box, names, [test], limits, [asdict(probe) for probe in reachable], by_path=rules.by_path)
+        transcript, result = run_with_plugins(box, task.test_command, names, limits)
         watched = first_failure(transcript.values)
         sources = {} if watched is None or result.timed_out else {p: _lines(box, p) for p in sorted(_paths(watched))}
-    return Looked(from_transcript(transcript, result, [test]), watched, sources)
+    return ProbedRun(from_transcript(transcript, result, [test]), watched, sources)
 
 
 def _checked(expression: str) -> str:
@@ -112,7 +114,7 @@ def _checked(expression: str) -> str:
     return expression
 
 
-def _placed(box: Sandbox, probe: Probe) -> Probe:
+def _reachable_probe(box: Sandbox, probe: Probe) -> Probe:
     """The probe with its path relative to the workspace, at a line that can be reached."""
     if probe.name:
         return probe
@@ -149,7 +151,7 @@ def _reachable(source: bytes) -> set[int]:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Suppress Python's warnings about an agent's code. Warning filters are global to the process."""
-    with _ONE_AT_A_TIME, warnings.catch_warnings():
+    with _WARNING_FILTERS, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 

@@ -26,6 +26,10 @@ class Spectrum:
     problem: str = ""
     """Why lines are missing, for people; empty when none are."""
 
+    def lines_of(self, test: str) -> frozenset[tuple[str, int]]:
+        """The lines that a test executed, each as its file and number."""
+        return frozenset((path, line) for path, lines in self.executed.get(test, {}).items() for line in lines)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, for a journal."""
         return {

@@ -8,8 +8,8 @@ from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Lines, Spectrum
 from agent.measure.protection import Protection
 from agent.measure.reading import from_transcript
-from agent.measure.suite import rules_for, run_planned
-from agent.measure.warm.planting import plan, plant_reporter, plant_tracer
+from agent.measure.suite import rules_for, run_with_plugins
+from agent.measure.warm.plugins import install_reporter, install_tracer, run_names
 from agent.parsing import loads
 from agent.task import Task
 from sandboxes import Change, Provider, Snapshot
@@ -24,11 +24,11 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
     if baseline.adapter != "pytest":
         return Spectrum(baseline.outcomes, problem="lines can be recorded for pytest only")
     rules = rules_for(provider, task, base, baseline)
-    planned = plan(rules.site_packages, trace=True)
+    names = run_names(rules.site_packages, trace=True)
     with provider.scratch(base, base) as box:
-        plant_reporter(box, planned, tests, rules.limits)
-        lines_file = plant_tracer(box, planned)
-        transcript, result = run_planned(box, task.test_command, planned, rules.limits)
+        install_reporter(box, names, tests, rules.limits)
+        lines_file = install_tracer(box, names)
+        transcript, result = run_with_plugins(box, task.test_command, names, rules.limits)
         report = from_transcript(transcript, result, tests)
         if not report.valid:
             return Spectrum(report.outcomes, problem=report.problem)

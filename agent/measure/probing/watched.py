@@ -47,7 +47,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """What a probe found."""
 
     count: int
@@ -90,7 +90,7 @@ class Watched:
     functions: tuple[Function, ...] = ()
     """The most recently active functions, the latest at the end."""
     called: tuple[str, ...] = ()
-    probes: tuple[Probed, ...] = ()
+    probes: tuple[ProbeResult, ...] = ()
     error: Error | None = None
     """None: the test did not fail."""
     stopped: str = ""

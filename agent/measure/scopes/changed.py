@@ -10,19 +10,20 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from keyword import kwlist
 
+from agent.measure.diffs import common_ends
 from agent.parsing import syntax_tree
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{3,}")
 NAME = re.compile(r"[A-Za-z_]\w*")
 COMMENT = re.compile(r"#.*$")
 COMMON = frozenset({*kwlist, *dir(builtins), "self"})
-REMOVES = 3
+FARTHEST = 3
 """How far the callers of a changed function are followed within its file."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class FileChange:
     """A change to one file."""
 
     names: frozenset[str] = frozenset()
@@ -62,14 +63,14 @@ class _Text:
         return frozenset(NAME.findall("\n".join(self.lines[span.first - 1 : span.last])))
 
 
-def changed_of(path: str, before: str | None, after: str | None) -> Changed:
+def file_change(path: str, before: str | None, after: str | None) -> FileChange:
     """Describe a change from one text to another; None: the file does not exist."""
     texts = _text(path, before), _text(path, after)
     numbers = _lines(texts[0].lines, texts[1].lines)
     changed = [text.lines[number - 1] for text, found in zip(texts, numbers, strict=True) for number in found]
     words = frozenset(word for line in changed for word in WORD.findall(COMMENT.sub("", line))) - COMMON
     if any(text.spans is None for text in texts):
-        return Changed(words=words)
+        return FileChange(words=words)
     names, at_import = set[str](), before is None or after is None
     for text, found in zip(texts, numbers, strict=True):
         inner, outside = _touched(text, found)
@@ -77,17 +78,17 @@ def changed_of(path: str, before: str | None, after: str | None) -> Changed:
         at_import |= outside
     users = _nearest(_users(text, names) for text in texts)
     touched = None if at_import else _nearest(_touched_tops(text, names) for text in texts)
-    return Changed(frozenset(names), users, touched, words)
+    return FileChange(frozenset(names), users, touched, words)
 
 
 def _text(path: str, text: str | None) -> _Text:
     return _Text((text or "").split("\n"), _spans(text or "") if path.endswith(".py") else None)
 
 
-def _nearest(removes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _nearest(distances: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The smallest number of each name, sorted by name."""
     found: dict[str, int] = {}
-    for each in removes:
+    for each in distances:
         for name, number in each.items():
             found[name] = min(number, found.get(name, number))
     return dict(sorted(found.items()))
@@ -95,12 +96,7 @@ def _nearest(removes: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
     """The 1-based lines of each text that the other lacks."""
-    start = 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
+    start, end = common_ends(old, new)
     matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
     gone, come = list[int](), list[int]()
     for kind, first, last, other, other_last in matcher.get_opcodes():
@@ -111,7 +107,7 @@ def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
 
 
 def _spans(text: str) -> list[_Span] | None:
-    """What a file defines, the outer before the inner; None where it is no Python."""
+    """What a file defines, the outer before the inner; None where it is not Python."""
     try:
         return list(_defined(syntax_tree(text), ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -152,11 +148,11 @@ def _users(text: _Text, names: Collection[str]) -> dict[str, int]:
     used = {span.name: text.used(span) for span in text.spans or () if not span.is_class and span.name not in names}
     users: dict[str, int] = {}
     targets = set(names)
-    for removes in range(1, REMOVES + 1):
+    for distance in range(1, FARTHEST + 1):
         last = {name.rsplit(".", 1)[-1] for name in targets}
         ends = {end for end in last if not end.startswith("__")}
         found = {name for name, words in used.items() if name not in users and not ends.isdisjoint(words)}
-        users.update(dict.fromkeys(found, removes))
+        users.update(dict.fromkeys(found, distance))
         targets = {name for name in found if name.rsplit(".", 1)[-1].startswith("_")}
     return users
 
@@ -165,9 +161,9 @@ def _touched_tops(text: _Text, names: Collection[str]) -> dict[str, int]:
     """The top-level names that contain these or use one that does, with their distance."""
     used = {span.name: text.used(span) for span in text.spans or () if "." not in span.name}
     touched: dict[str, int] = {}
-    added, removes = {name.split(".", 1)[0] for name in names}, 0
+    added, distance = {name.split(".", 1)[0] for name in names}, 0
     while added:
-        touched.update(dict.fromkeys(added, removes))
+        touched.update(dict.fromkeys(added, distance))
         added = {name for name, words in used.items() if name not in touched and not added.isdisjoint(words)}
-        removes += 1
+        distance += 1
     return touched

@@ -1,6 +1,6 @@
-"""The test functions of one file, those about a change first: of a file that is too long, a scope takes a part.
+"""The test functions of one file, those about a change first, for a scope that takes only a part of a long file.
 
-They are read from its source. So a function may be missing here (one that a plugin makes), or listed and no test.
+They are read from the source: a function that a plugin makes is missing, and one that is not a test may be listed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from agent.measure.scopes.changed import Changed
-from agent.measure.scopes.likeness import name_words, rarity, terms
+from agent.measure.scopes.changed import FileChange
+from agent.measure.scopes.similarity import name_words, rarity, terms
 from agent.parsing import python
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 SAME_WORD = 1.0
 """The weight of a word that the name of a test and that of a changed function or class share; a mentioned name has up
-to 3 (`likeness.NAMED`)."""
+to 3 (`similarity.NAMED`)."""
 GOLDEN = 0.618034
 """Multiples of the golden ratio, without their whole parts, fill [0, 1) evenly, however many there are."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -39,11 +39,11 @@ class _Test:
         return self.name.rpartition("::")[0]
 
 
-def about_first(source: str, changed: Mapping[str, Changed]) -> list[str]:
+def most_relevant_first(source: str, changed: Mapping[str, FileChange]) -> list[str]:
     """The test functions and methods (`Class::test`) in the source of a test file. First those that mention changed
     names or share words with them, the rarest in the file counting most, and those of classes that do so; then the
-    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is no
-    Python."""
+    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is
+    not Python."""
     tests = list(_tests(source))
     wanted = terms(changed)
     own = frozenset(word for change in changed.values() for name in change.names for word in name_words(name))
@@ -58,11 +58,11 @@ def about_first(source: str, changed: Mapping[str, Changed]) -> list[str]:
     for test, score in zip(tests, scores, strict=True):
         of_class.setdefault(test.holder, []).append(score)
 
-    def order(place: int) -> tuple[float, float]:
-        score = scores[place] + fmean(of_class[tests[place].holder])
-        return -round(score, 1), place * GOLDEN % 1
+    def order(index: int) -> tuple[float, float]:
+        score = scores[index] + fmean(of_class[tests[index].holder])
+        return -round(score, 1), index * GOLDEN % 1
 
-    return list(dict.fromkeys(tests[place].name for place in sorted(range(len(tests)), key=order)))
+    return list(dict.fromkeys(tests[index].name for index in sorted(range(len(tests)), key=order)))
 
 
 def _tests(source: str) -> Iterator[_Test]:

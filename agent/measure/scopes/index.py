@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.measure.adapters import inside
+from agent.measure.inside import program_source
 from agent.parsing import loads, reason
 from sandboxes import Sandbox
 
@@ -100,7 +100,7 @@ def read_index(box: Sandbox) -> Index:
     """
     folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
     program, output = f"{folder}/imports.py", f"{folder}/imports.json"
-    box.write(program, inside("imports.py"))
+    box.write(program, program_source("imports.py"))
     ran = box.exec(["/bin/sh", "-c", RUN, "sh", program, output], timeout_s=TIMEOUT_S)
     if ran.timed_out:
         return Index(problem=f"reading the imports took longer than {TIMEOUT_S:.0f} s")
@@ -122,7 +122,7 @@ def _source(entry: Sequence[Any], vocabulary: Sequence[str]) -> Source:
         None if exported is None else frozenset(map(str, exported)),
         tuple(map(str, mentions)),
         bool(dynamic),
-        {vocabulary[words[place]]: int(words[place + 1]) for place in range(0, len(words), 2)},
+        {vocabulary[words[number]]: int(words[number + 1]) for number in range(0, len(words), 2)},
     )
 
 

@@ -21,7 +21,7 @@ UNLIKELY = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Definition:
     """A module, or a name in it."""
 
     module: str
@@ -34,9 +34,9 @@ class Place:
 class Use:
     """What one import brings into a file."""
 
-    places: frozenset[Place]
+    definitions: frozenset[Definition]
     """Where the imported names are defined."""
-    passed: frozenset[str]
+    modules_run: frozenset[str]
     """The modules that run because of the import."""
 
 
@@ -69,13 +69,13 @@ class Modules:
             for module in self._targets(path, each):
                 yield self._use(module, each)
 
-    def named(self, path: str, dotted: str) -> Iterator[Place]:
+    def named(self, path: str, dotted: str) -> Iterator[Definition]:
         """The modules, or names in them, that a dotted string in a file names."""
         parts = dotted.split(".")
         found = [self._deepest(root, parts) for root in self._roots(self._root(dirname(path)), parts[0])]
         for module, rest in sorted(found, key=lambda each: len(each[1]))[:1]:
             if not rest:
-                yield Place(module)
+                yield Definition(module)
             elif not module.endswith("/"):
                 yield from self._chain(module, rest)
 
@@ -95,34 +95,34 @@ class Modules:
         return [path for path in self._files if path.startswith(f"{folder}/")] if folder else []
 
     def _use(self, module: str, each: Import) -> Use:
-        places: set[Place] = set()
+        definitions: set[Definition] = set()
         if each.names is None:
             top = self._top(module, each)
             for attributes in each.attributes:
-                places.update(self._chain(top, attributes.split(".")))
-            if not any(self._belongs(place.module, module) for place in places):
-                places.add(Place(module))
+                definitions.update(self._chain(top, attributes.split(".")))
+            if not any(self._belongs(definition.module, module) for definition in definitions):
+                definitions.add(Definition(module))
         for bound in each.names or ():
-            places.update(self._bound(module, bound.name, bound.attributes))
-        return Use(frozenset(places), self._packages(module))
+            definitions.update(self._bound(module, bound.name, bound.attributes))
+        return Use(frozenset(definitions), self._packages(module))
 
-    def _bound(self, module: str, name: str, attributes: tuple[str, ...]) -> Iterator[Place]:
+    def _bound(self, module: str, name: str, attributes: tuple[str, ...]) -> Iterator[Definition]:
         if name == "*":
-            yield Place(module)
+            yield Definition(module)
             return
-        for place in self.definers(module, name):
-            if place.name or not attributes:
-                yield place
-            for chain in () if place.name else attributes:
-                yield from self._chain(place.module, chain.split("."))
+        for definition in self.definers(module, name):
+            if definition.name or not attributes:
+                yield definition
+            for chain in () if definition.name else attributes:
+                yield from self._chain(definition.module, chain.split("."))
 
-    def _chain(self, module: str, names: list[str]) -> Iterator[Place]:
+    def _chain(self, module: str, names: list[str]) -> Iterator[Definition]:
         """What a dotted name in a module stands for: the first part that is not a module."""
-        here = [Place(module)]
+        here = [Definition(module)]
         for name in names:
-            here = [each for place in here for each in self.definers(place.module, name)]
-            yield from (place for place in here if place.name)
-            here = [place for place in here if not place.name and place.module != module]
+            here = [each for definition in here for each in self.definers(definition.module, name)]
+            yield from (definition for definition in here if definition.name)
+            here = [definition for definition in here if not definition.name and definition.module != module]
         yield from here
 
     def _top(self, module: str, each: Import) -> str:
@@ -135,8 +135,8 @@ class Modules:
             folder = dirname(folder)
         return self._package(folder)
 
-    def _belongs(self, place: str, module: str) -> bool:
-        return place == module or (module.endswith(("/", "/__init__.py")) and place.startswith(dirname(module) + "/"))
+    def _belongs(self, file: str, module: str) -> bool:
+        return file == module or (module.endswith(("/", "/__init__.py")) and file.startswith(dirname(module) + "/"))
 
     def _targets(self, path: str, each: Import) -> tuple[str, ...]:
         if not each.level:
@@ -204,24 +204,24 @@ class Modules:
         packages = (f"{folder}/__init__.py" for folder in above(module) if folder)
         return frozenset(path for path in (module, *packages) if path in self._files)
 
-    def _definers(self, module: str, name: str) -> frozenset[Place]:
+    def _definers(self, module: str, name: str) -> frozenset[Definition]:
         """Where a name of a module is defined; the module itself when that is unclear."""
-        found: set[Place] = set()
+        found: set[Definition] = set()
         seen, pending = {(module, name)}, [(module, name)]
         while pending:
             here, wanted = pending.pop()
-            for place in self._next(here, wanted):
-                if place.name == "" or (place.module == here and place.name == wanted):
-                    found.add(place)
-                elif (place.module, place.name) not in seen:
-                    seen.add((place.module, place.name))
-                    pending.append((place.module, place.name))
-        return frozenset(found) or frozenset({Place(module)})
+            for definition in self._next(here, wanted):
+                if definition.name == "" or (definition.module == here and definition.name == wanted):
+                    found.add(definition)
+                elif (definition.module, definition.name) not in seen:
+                    seen.add((definition.module, definition.name))
+                    pending.append((definition.module, definition.name))
+        return frozenset(found) or frozenset({Definition(module)})
 
-    def _next(self, module: str, name: str) -> Iterator[Place]:
-        """Where a name of a module is bound, one step further; a place in the module itself means here."""
+    def _next(self, module: str, name: str) -> Iterator[Definition]:
+        """Where a name of a module is bound, one step further; one in the module itself is where it is defined."""
         source = self._files.get(module)
-        here = Place(module, name)
+        here = Definition(module, name)
         bound = [] if source is None else [each for each in self._bindings(module).get(name, ()) if each != here]
         yield from bound
         if source is not None and name in source.names:
@@ -229,29 +229,29 @@ class Modules:
         elif not bound:
             inner, rest = self._deepest(dirname(module), [name])
             if module.endswith(("/", "/__init__.py")) and not rest:
-                yield Place(inner)
+                yield Definition(inner)
             elif source is not None:
                 yield from self._starred(module, name)
 
-    def _starred(self, module: str, name: str) -> Iterator[Place]:
+    def _starred(self, module: str, name: str) -> Iterator[Definition]:
         for each in self._bindings(module).get("*", ()):
             source = self._files.get(each.module)
             if source is None:
                 continue
             exported = source.exported
             if name in exported if exported is not None else not name.startswith("_"):
-                yield Place(each.module, name)
+                yield Definition(each.module, name)
 
-    def _bindings_of(self, path: str) -> dict[str, list[Place]]:
+    def _bindings_of(self, path: str) -> dict[str, list[Definition]]:
         """What top-level imports bind, by name; under `*`, the modules whose names are all imported."""
-        bindings: dict[str, list[Place]] = {}
+        bindings: dict[str, list[Definition]] = {}
         for each in self._files[path].imports:
             for module in self._targets(path, each) if not each.lazy else ():
                 if each.names is None:
-                    bindings.setdefault(each.alias, []).append(Place(self._top(module, each)))
+                    bindings.setdefault(each.alias, []).append(Definition(self._top(module, each)))
                 for bound in each.names or ():
-                    place = Place(module) if bound.name == "*" else Place(module, bound.name)
-                    bindings.setdefault(bound.alias, []).append(place)
+                    definition = Definition(module) if bound.name == "*" else Definition(module, bound.name)
+                    bindings.setdefault(bound.alias, []).append(definition)
         return bindings
 
 

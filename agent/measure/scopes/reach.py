@@ -12,10 +12,10 @@ from heapq import heappop, heappush
 from posixpath import basename, dirname
 
 from agent.measure.scopes.index import Index
-from agent.measure.scopes.modules import Modules, Place, above
+from agent.measure.scopes.modules import Definition, Modules, above
 
 IMPORT = 1.0
-REMOVE, OTHER_NAMES = 0.25, 0.75
+PER_LEVEL, UNRELATED_NAMES = 0.25, 0.75
 """Extra cost when the imported names are not changed themselves but use what is: per level, and at most; unrelated
 names cost the most."""
 MENTION = 1.5
@@ -40,7 +40,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ImportPath:
     """The shortest path from a file to a change."""
 
     steps: float
@@ -50,7 +50,7 @@ class Way:
     """The changed file."""
 
 
-class Graph:
+class ImportGraph:
     """Which files of an index need which."""
 
     def __init__(self, index: Index) -> None:
@@ -62,10 +62,10 @@ class Graph:
                 if needed != path and needed in index.files:
                     _keep(self._needed_by.setdefault(needed, {}), path, edge)
 
-    def ways(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, Way]:
+    def shortest_paths(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, ImportPath]:
         """The shortest path to a changed file from each file that has one. `touched` gives for each changed file its
         top-level names that are changed (0) or use a changed one at that distance; None: any may be."""
-        found: dict[str, Way] = {}
+        found: dict[str, ImportPath] = {}
         pending: list[tuple[float, str, str, str]] = []
         for path, names in sorted(touched.items()):
             heappush(pending, (0.0, path, "", path))
@@ -75,7 +75,7 @@ class Graph:
             steps, path, through, end = heappop(pending)
             if path in found:
                 continue
-            found[path] = Way(steps, through, end)
+            found[path] = ImportPath(steps, through, end)
             for user, edge in self._needed_by.get(path, {}).items() if path not in touched else ():
                 if user not in found:
                     heappush(pending, (steps + edge.cost, user, path, end))
@@ -88,8 +88,8 @@ class Graph:
         for user, edge in self._needed_by.get(path, {}).items():
             more = 0.0
             if names is not None and edge.names is not None:
-                removes = min((names[name] for name in edge.names & names.keys()), default=OTHER_NAMES / REMOVE)
-                more = min(OTHER_NAMES, REMOVE * removes)
+                distance = min((names[name] for name in edge.names & names.keys()), default=UNRELATED_NAMES / PER_LEVEL)
+                more = min(UNRELATED_NAMES, PER_LEVEL * distance)
             yield user, edge.cost + more
 
     def _mentioned(self, path: str) -> Iterator[tuple[str, float]]:
@@ -102,10 +102,10 @@ class Graph:
 
     def _around(self, path: str) -> Iterator[tuple[str, float]]:
         """The files of the nearest folder around a file that holds Python files and is not the workspace itself."""
-        for removes, folder in enumerate(above(path)):
+        for distance, folder in enumerate(above(path)):
             below = self._modules.below(folder)
             if below:
-                yield from ((file, BESIDE + removes) for file in below)
+                yield from ((file, BESIDE + distance) for file in below)
                 return
 
     def _edges(self, path: str) -> Iterator[tuple[str, Edge]]:
@@ -121,24 +121,28 @@ class Graph:
 
     def _imported(self, path: str) -> Iterator[tuple[str, Edge]]:
         for use in self._modules.uses(path):
-            yield from _named(use.places, IMPORT)
-            yield from ((package, Edge(PACKAGE, None)) for package in use.passed)
+            yield from _named(use.definitions, IMPORT)
+            yield from ((package, Edge(PACKAGE, None)) for package in use.modules_run)
 
     def _by_strings(self, path: str) -> Iterator[tuple[str, Edge]]:
         for text in self._index.files[path].mentions:
             if text.endswith(".py"):
                 yield from ((file, Edge(MENTION, None)) for file in self._modules.ending_in(text))
-            places = frozenset[Place]() if "/" in text else frozenset(self._modules.named(path, text))
-            yield from _named(places, MENTION)
-            packages = (place.module for place in places if not place.name and place.module.endswith("/__init__.py"))
+            definitions = frozenset[Definition]() if "/" in text else frozenset(self._modules.named(path, text))
+            yield from _named(definitions, MENTION)
+            packages = (
+                definition.module
+                for definition in definitions
+                if not definition.name and definition.module.endswith("/__init__.py")
+            )
             for package in packages:
                 yield from ((file, Edge(BESIDE_MENTION, None)) for file in self._modules.inside(package))
 
 
-def _named(places: Collection[Place], cost: float) -> Iterator[tuple[str, Edge]]:
+def _named(definitions: Collection[Definition], cost: float) -> Iterator[tuple[str, Edge]]:
     names: dict[str, set[str]] = {}
-    for place in places:
-        names.setdefault(place.module, set()).add(place.name)
+    for definition in definitions:
+        names.setdefault(definition.module, set()).add(definition.name)
     for module, found in names.items():
         yield module, Edge(cost, None if "" in found else frozenset(found))
 

@@ -12,23 +12,23 @@ from functools import lru_cache
 from math import sqrt
 from posixpath import basename, dirname
 
-from agent.measure.scopes.changed import Changed
+from agent.measure.scopes.changed import FileChange
 from agent.measure.scopes.index import Index
-from agent.measure.scopes.likeness import Likeness
-from agent.measure.scopes.reach import BESIDE, Graph, Way
+from agent.measure.scopes.reach import BESIDE, ImportGraph, ImportPath
+from agent.measure.scopes.similarity import Similarity
 
-STRANGE_NAME, STRANGE_WORDS = 2.0, 3.0
+UNLIKE_NAME, UNLIKE_WORDS = 2.0, 3.0
 """Distance added when the name, or the words, of a file are nothing like the change."""
 UNREACHED = 15.0
 """Steps counted for a file without an import path to the change."""
 ALIKE_NAME, ALIKE_WORDS = 0.5, 0.3
-"""From this likeness on, the name or the words suffice without an import path."""
+"""From this similarity on, the name or the words suffice without an import path."""
 DECIDING = frozenset({"conftest.py", "setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "pytest.ini", "noxfile.py"})
 """Files that decide how everything is built and run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class RelatedTest:
     """A test file that a change can reach."""
 
     file: str
@@ -39,33 +39,33 @@ class Near:
     """The reason, for people."""
 
 
-def related(index: Index, changed: Mapping[str, Changed], tests: Collection[str]) -> list[Near]:
+def related(index: Index, changed: Mapping[str, FileChange], tests: Collection[str]) -> list[RelatedTest]:
     """The files among `tests` that the changed files can reach, sorted by distance, then by name.
 
     All of `tests` when a change concerns how everything is run, or the top-level package's `__init__.py`.
     """
     files = tuple(sorted(set(tests)))
-    graph, likeness = _prepared(index, files)
-    ways = graph.ways({path: change.touched for path, change in changed.items()})
-    names, words = likeness.by_name(changed), likeness.by_words(changed)
+    graph, similarity = _prepared(index, files)
+    paths = graph.shortest_paths({path: change.touched for path, change in changed.items()})
+    names, words = similarity.by_name(changed), similarity.by_words(changed)
     deciding = min((path for path in changed if _decides(path)), default="")
-    found = [Near(file, 0.0, "it is changed itself") for file in files if file in changed]
+    found = [RelatedTest(file, 0.0, "it is changed itself") for file in files if file in changed]
     for file in files:
         if file in changed:
             continue
-        way, name, word = ways.get(file), names.get(file, 0.0), words.get(file, 0.0)
-        if way is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
+        path, name, word = paths.get(file), names.get(file, 0.0), words.get(file, 0.0)
+        if path is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
             continue
-        steps = way.steps if way else UNREACHED
-        distance = sqrt(steps) + STRANGE_NAME * (1 - name) + STRANGE_WORDS * (1 - word)
-        found.append(Near(file, round(distance, 3), _why(way, name, word, changed, deciding)))
+        steps = path.steps if path else UNREACHED
+        distance = sqrt(steps) + UNLIKE_NAME * (1 - name) + UNLIKE_WORDS * (1 - word)
+        found.append(RelatedTest(file, round(distance, 3), _why(path, name, word, changed, deciding)))
     return sorted(found, key=lambda near: (near.distance, near.file))
 
 
 @lru_cache(maxsize=4)
-def _prepared(index: Index, files: tuple[str, ...]) -> tuple[Graph, Likeness]:
+def _prepared(index: Index, files: tuple[str, ...]) -> tuple[ImportGraph, Similarity]:
     """What every change shares; building it takes longer than all the rest."""
-    return Graph(index), Likeness(index, files)
+    return ImportGraph(index), Similarity(index, files)
 
 
 def _decides(path: str) -> bool:
@@ -76,11 +76,11 @@ def _decides(path: str) -> bool:
     return name == "__init__.py" and path.removeprefix("src/").count("/") == 1
 
 
-def _why(way: Way | None, name: float, word: float, changed: Mapping[str, Changed], deciding: str) -> str:
+def _why(path: ImportPath | None, name: float, word: float, changed: Mapping[str, FileChange], deciding: str) -> str:
     parts = list[str]()
-    if way is not None:
-        direct = way.through == way.end
-        parts.append(f"{_verb(way)} {way.end}" if direct else f"reaches {way.end} through {way.through}")
+    if path is not None:
+        direct = path.through == path.end
+        parts.append(f"{_verb(path)} {path.end}" if direct else f"reaches {path.end} through {path.through}")
     if name >= ALIKE_NAME:
         parts.append("is named like it" if parts else f"is named like {min(changed)}")
     if word >= ALIKE_WORDS:
@@ -88,7 +88,7 @@ def _why(way: Way | None, name: float, word: float, changed: Mapping[str, Change
     return ", ".join(parts) or f"{deciding} decides how all tests are run"
 
 
-def _verb(way: Way) -> str:
-    if way.end.endswith(".py"):
-        return "imports" if way.steps < BESIDE else "may load"
-    return "names" if way.steps < BESIDE else "lies near"
+def _verb(path: ImportPath) -> str:
+    if path.end.endswith(".py"):
+        return "imports" if path.steps < BESIDE else "may load"
+    return "names" if path.steps < BESIDE else "lies near"

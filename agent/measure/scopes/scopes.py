@@ -23,9 +23,9 @@ from agent.measure.diffs import parse
 from agent.measure.ids import file_of, holds
 from agent.measure.probing.spectrum import Spectrum, affected
 from agent.measure.protection import Protection
-from agent.measure.scopes.changed import Changed, changed_of
+from agent.measure.scopes.changed import FileChange, file_change
 from agent.measure.scopes.durations import Durations
-from agent.measure.scopes.functions import about_first
+from agent.measure.scopes.functions import most_relevant_first
 from agent.measure.scopes.index import Index, read_index
 from agent.measure.scopes.related import related
 from agent.measure.timing import Timing
@@ -156,13 +156,13 @@ class Scopes:
             return False
         return not _is_page(change.path) or any(_is_page(path) for path in self.test_files())
 
-    def _changed(self, snapshot: Snapshot, changes: Sequence[Change]) -> dict[str, Changed]:
+    def _changed(self, snapshot: Snapshot, changes: Sequence[Change]) -> dict[str, FileChange]:
         """What each change is about, by path."""
         with self._provider.at(self._base) as box:
             before = dict(_texts(box, (each.path for each in changes if each.kind != "added")))
         with self._provider.at(snapshot) as box:
             after = dict(_texts(box, (each.path for each in changes if each.kind != "removed")))
-        return {each.path: changed_of(each.path, before.get(each.path), after.get(each.path)) for each in changes}
+        return {each.path: file_change(each.path, before.get(each.path), after.get(each.path)) for each in changes}
 
     def _by_coverage(self, snapshot: Snapshot, paths: Sequence[str]) -> dict[str, list[str]]:
         """The tests that executed what was changed, by file; none when the change is in a file that no test
@@ -178,17 +178,17 @@ class Scopes:
                 near.setdefault(file_of(test), []).append(test)
         return near
 
-    def _by_imports(self, changed: Mapping[str, Changed]) -> dict[str, list[str]]:
+    def _by_imports(self, changed: Mapping[str, FileChange]) -> dict[str, list[str]]:
         """The test files that can reach the changes, nearest first, with no tests: any of theirs may do so."""
         return {each.file: [] for each in related(self.index, changed, self.test_files())}
 
-    def _filled(self, near: Mapping[str, Sequence[str]], changed: Mapping[str, Changed]) -> Iterator[str]:
+    def _filled(self, near: Mapping[str, Sequence[str]], changed: Mapping[str, FileChange]) -> Iterator[str]:
         """The files in order as long as they fit the estimated time, and parts of those that do not. If no part of the
         nearest file fits, it is taken as a whole."""
         left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
         durations = Durations(self._baseline.report)
-        for place, (file, reaching) in enumerate(near.items()):
-            nearest, taken = place == 0, {file: durations.of_file(file)}
+        for number, (file, reaching) in enumerate(near.items()):
+            nearest, taken = number == 0, {file: durations.of_file(file)}
             if taken[file] > left_s:
                 limit_s = PART * left_s
                 worth_it = nearest or FEW * durations.of_test(file) <= limit_s
@@ -201,7 +201,7 @@ class Scopes:
         self,
         file: str,
         reaching: Sequence[str],
-        changed: Mapping[str, Changed],
+        changed: Mapping[str, FileChange],
         durations: Durations,
         limit_s: float,
     ) -> dict[str, float]:
@@ -209,7 +209,7 @@ class Scopes:
         Where the tests are known that reach it, only functions with such tests."""
         with self._provider.at(self._base) as box:
             source = dict(_texts(box, [file])).get(file, "")
-        functions = [f"{file}::{name}" for name in about_first(source, changed)]
+        functions = [f"{file}::{name}" for name in most_relevant_first(source, changed)]
         part: dict[str, float] = {}
         for function, function_s in durations.of_functions(file, functions).items():
             if function_s <= limit_s and (not reaching or any(holds(function, test) for test in reaching)):

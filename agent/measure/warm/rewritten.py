@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from agent.measure.warm.planting import Plan
+from agent.measure.warm.plugins import RunNames
 from sandboxes import Sandbox
 
 BYTES = 64 << 20
@@ -21,19 +21,19 @@ class Rewritten:
         self._lock = threading.Lock()
         self._archives: tuple[bytes, ...] = ()
 
-    def plant(self, box: Sandbox, planned: Plan) -> list[str]:
+    def write(self, box: Sandbox, names: RunNames) -> list[str]:
         """Write the archives; returns their paths."""
         with self._lock:
             archives = self._archives
-        paths = [f"{planned.folder}/archive{number}" for number in range(len(archives))]
+        paths = [f"{names.folder}/archive{number}" for number in range(len(archives))]
         for path, archive in zip(paths, archives, strict=True):
             box.write(path, archive)
         return paths
 
-    def fetch(self, box: Sandbox, planned: Plan) -> None:
+    def fetch(self, box: Sandbox, names: RunNames) -> None:
         """Keep what a run of the base state archived, if it did."""
         try:
-            archive = box.read(planned.archive, max_bytes=BYTES)
+            archive = box.read(names.archive, max_bytes=BYTES)
         except OSError:
             return
         with self._lock:

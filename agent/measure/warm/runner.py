@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib import resources
 
-from agent.measure.warm.planting import Limits
+from agent.measure.inside import program_source
+from agent.measure.warm.plugins import Limits
 from sandboxes import Sandbox, Template
 
 SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
@@ -115,6 +115,5 @@ def _script(box: Sandbox, name: str) -> tuple[str, str] | None:
 
 
 def _program(workdir: str) -> str:
-    inside = resources.files("agent.measure.inside")
-    sources = [(name, (inside / f"{name}.py").read_text(encoding="utf-8")) for name in INSIDE]
+    sources = [(name, program_source(f"{name}.py").decode()) for name in INSIDE]
     return f"register('ramify_inside', {sources!r})\n{ENDING.format(workdir)}"

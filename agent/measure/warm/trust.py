@@ -20,7 +20,7 @@ from sandboxes import TemplateLost
 log = logging.getLogger(__name__)
 
 LOSSES = 3
-"""After this many lost templates no run is copied any more."""
+"""After this many lost templates, no run is copied any more."""
 
 
 class Trust:

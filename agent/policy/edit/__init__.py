@@ -17,7 +17,7 @@ from agent.policy.edit.context import Context, contexts, printed_by
 from agent.policy.edit.ranking import Choice, Ranking, ranked
 from agent.policy.edit.record import Ranked, key
 from agent.policy.mutate import MutatePolicy
-from agent.policy.mutate.later import unmended
+from agent.policy.mutate.later_rounds import goals_to_fix
 
 __all__ = ["EditPolicy"]
 
@@ -72,7 +72,7 @@ class EditPolicy:
         lines: dict[str, list[int]] = {}
         for edit in (edit for proposal in proposals for edit in _edits(proposal)):
             lines.setdefault(edit.path, []).append(edit.line or 0)
-        shown = printed_by(position.node.report.messages, unmended(position)) if self.printed else ""
+        shown = printed_by(position.node.report.messages, goals_to_fix(position)) if self.printed else ""
         files = {path: position.box.read(path) for path in sorted(lines)}
         return [context for path, data in files.items() for context in contexts(path, data, lines[path], shown)]
 

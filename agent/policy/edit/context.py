@@ -15,9 +15,9 @@ from io import StringIO
 from typing import Any
 
 from agent.actions import Edit
+from agent.measure.diffs import common_ends
 from agent.measure.messages import raised
 from agent.parsing import syntax_tree
-from agent.policy.edit.features import alike
 from agent.policy.edit.numbering import numbered, numbers
 from agent.untrusted import escaped
 
@@ -80,7 +80,7 @@ class Context:
         """The edit's lines, without unchanged ones at both ends."""
         assert edit.line is not None
         old, new = _lines(edit.old), _lines(edit.new)
-        head, tail = alike(old, new)
+        head, tail = common_ends(old, new)
         removed = len(old) - head - tail
         text = numbered("".join(new[head : len(new) - tail]), numbers(self.text))
         return f"{line_token(edit.line - self.first + 1 + head)}{'' if removed == 1 else f'<{removed}>'}{text}"

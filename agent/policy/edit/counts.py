@@ -1,7 +1,7 @@
 """Counts: how often edits of each kind were tried in recorded searches, and how often they were right.
 
 An edit's weight is a product over its features: how much more often edits with that feature were right than edits in
-general. Each share is smoothed towards the general one (by `EVEN` additional edits). Features are treated as
+general. Each share is smoothed towards the general one (by `SMOOTHING` additional edits). Features are treated as
 independent (naive Bayes), as only the order matters here.
 """
 
@@ -22,11 +22,11 @@ from agent.files import write_atomically
 from agent.parsing import loads
 from agent.policy.edit.features import features
 from agent.policy.edit.record import Ranked
-from agent.run.credit import outcome, worths
+from agent.run.credit import node_credit, outcome
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
-EVEN = 8.0
+SMOOTHING = 8.0
 """The number of edits, with the general share of right ones, that are added to each feature's counts."""
 
 
@@ -42,14 +42,14 @@ class Counts:
     policies: tuple[str, ...] = ()
     """The policies that proposed the edits."""
 
-    def weight(self, edits: Sequence[Edit], likely: float) -> float:
-        """The logarithm of how much likelier this edit is right than another one; `likely` is as for `features`."""
+    def weight(self, edits: Sequence[Edit], likelihood: float) -> float:
+        """The logarithm of how much likelier this edit is right than another one; `likelihood` is as for `features`."""
         usual = (self.right + 1) / (self.tried + 2)
-        return sum(log(self._share(feature, usual) / usual) for feature in features(edits, likely))
+        return sum(log(self._share(feature, usual) / usual) for feature in features(edits, likelihood))
 
     def _share(self, feature: str, usual: float) -> float:
         tried, right = self.by.get(feature, (0, 0))
-        return (right + EVEN * usual) / (tried + EVEN)
+        return (right + SMOOTHING * usual) / (tried + SMOOTHING)
 
     @property
     def digest(self) -> str:
@@ -91,21 +91,21 @@ class Trial:
     parent: NodeId
     node: NodeId
     edits: tuple[Edit, ...]
-    likely: float
+    likelihood: float
     """The likelihood that `mutate` gave them, in (0, 1]."""
     policy: str
     right: bool
     """Whether the state, or one below it, solved the task."""
 
 
-def counted(runs: Iterable[Run]) -> Counts:
+def count_edits(runs: Iterable[Run]) -> Counts:
     """The counts over all edits of these runs, by any policy."""
     tried, right, policies, number = Counter[str](), Counter[str](), set[str](), 0
     edits = right_edits = 0
     for run in runs:
         number += 1
         for trial in trials(run):
-            kinds = set(features(trial.edits, trial.likely))
+            kinds = set(features(trial.edits, trial.likelihood))
             tried.update(kinds)
             right.update(kinds if trial.right else ())
             edits, right_edits = edits + 1, right_edits + trial.right
@@ -116,7 +116,7 @@ def counted(runs: Iterable[Run]) -> Counts:
 
 def trials(run: Run) -> Iterator[Trial]:
     """Every state of a run that was reached by edits alone, in the order of the attempts."""
-    below = worths(run.tree, outcome(run))
+    credit = node_credit(run.tree, outcome(run))
     for parent in run.tree:
         ranked = Ranked.of(run, parent.id)
         for number, attempt in enumerate(run.tree.attempts(parent.id)):
@@ -126,5 +126,5 @@ def trials(run: Run) -> Iterator[Trial]:
             actions = [action for step in child.steps for action in step.actions]
             edits = tuple(edit for edit in actions if isinstance(edit, Edit) and not (edit.replace_all or edit.more))
             if edits and len(edits) == len(actions):
-                likely = ranked.likely(number) if ranked else child.prior
-                yield Trial(parent.id, child.id, edits, likely, child.policy_id, below[child.id].solved > 0)
+                likelihood = ranked.likelihood(number) if ranked else child.prior
+                yield Trial(parent.id, child.id, edits, likelihood, child.policy_id, credit[child.id].solved > 0)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import log2
 
 from agent.actions import Edit
+from agent.measure.diffs import common_ends
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|'[^'\n]*'|\"[^\"\n]*\"|[<>=!]=|//|\*\*|<<|>>|->|:=|\S")
 _KNOWN = {*keyword.kwlist, *dir(builtins)}
@@ -18,27 +19,19 @@ LEAST_LIKELY = 8
 """How many steps of likelihood are distinguished, each half of the one before."""
 
 
-def features(edits: Sequence[Edit], likely: float) -> tuple[str, ...]:
+def features(edits: Sequence[Edit], likelihood: float) -> tuple[str, ...]:
     """The change (with placeholders for names and numbers), the kind of statement, and `mutate`'s likelihood, in
     (0, 1]."""
     old = [token for edit in edits for token in _tokens(edit.old)]
     new = [token for edit in edits for token in _tokens(edit.new)]
-    head, tail = alike(old, new)
+    head, tail = common_ends(old, new)
     removed, added = _shown(old[head : len(old) - tail]), _shown(new[head : len(new) - tail])
-    place = min(LEAST_LIKELY, round(-log2(max(likely, 1e-9))))
+    place = min(LEAST_LIKELY, round(-log2(max(likelihood, 1e-9))))
     return (f"change:{removed} -> {added}", f"gone:{removed}", f"statement:{_statement(old)}", f"likely:{place}")
 
 
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(re.sub(r"#.*", "", text))
-
-
-def alike(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """The lengths of the common beginning and the common end of both, without overlap."""
-    most = min(len(old), len(new))
-    head = next((n for n in range(most) if old[n] != new[n]), most)
-    most -= head
-    return head, next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
 
 
 def _shown(tokens: list[str]) -> str:

@@ -43,7 +43,7 @@ def numbered(text: str, numbers: Mapping[str, int]) -> str:
     return _WORD.sub(lambda match: f"<V{numbers[match[1]]}>" if match[1] in numbers else match[0], text)
 
 
-def spelled(text: str) -> str:
+def as_python(text: str) -> str:
     """Numbered lines as Python, with `V1` in place of `<V1>`."""
     return _NUMBER.sub(r"V\1", text)
 

@@ -25,7 +25,7 @@ class Choice:
     """An edit that can be tried."""
 
     edits: tuple[Edit, ...]
-    likely: float
+    likelihood: float
     """The likelihood that `mutate` gives it, in (0, 1]."""
     context: Context | None
     """The function that it edits; None where it edits several, or none."""
@@ -54,14 +54,14 @@ class Ranking(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Likeliest:
+class MutateOrder:
     """Ranks edits in the order of `mutate`."""
 
     version: str = "mutate"
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
         """The likelihoods that `mutate` gives."""
-        return [log(choice.likely) for choice in choices]
+        return [log(choice.likelihood) for choice in choices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ByCounts:
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
         """See `Counts.weight`."""
-        return [self.counts.weight(choice.edits, choice.likely) for choice in choices]
+        return [self.counts.weight(choice.edits, choice.likelihood) for choice in choices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ByModel:
                 logprobs = ask(self.model, [{"role": "user", "content": context.prompt}], texts=texts).logprobs
             except TooLong:
                 continue
-            share = log(sum(choices[number].likely for number in numbers))
+            share = log(sum(choices[number].likelihood for number in numbers))
             for number, part in zip(numbers, shares(logprobs), strict=True):
                 weights[number] = share + log(max(part, 1e-300))
         return weights
@@ -140,11 +140,11 @@ class Together:
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
         """The sums of the rankings' weights. A ranking without any weight leaves the order to the others."""
-        columns = [_doubted(ranking.weights(choices, ask, rng)) for ranking in self.rankings]
+        columns = [_smoothed(ranking.weights(choices, ask, rng)) for ranking in self.rankings]
         return [sum(parts) for parts in zip(*columns, strict=True)]
 
 
-def _doubted(weights: Sequence[float]) -> list[float]:
+def _smoothed(weights: Sequence[float]) -> list[float]:
     """The weights mixed with those of a ranking that knows nothing."""
     return [log(DOUBT / len(weights) + (1 - DOUBT) * part) for part in shares(weights)]
 
@@ -156,7 +156,7 @@ def ranked(ranking: Ranking, choices: Sequence[Choice], functions: Sequence[Cont
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `Ranking.weights`.
     """
     priors = shares(ranking.weights(choices, ask, rng))
-    entries = [Entry(index, prior, choices[index].likely) for index, prior in enumerate(priors)]
+    entries = [Entry(index, prior, choices[index].likelihood) for index, prior in enumerate(priors)]
     return Ranked(sorted(entries, key=lambda entry: (-entry.prior, entry.index)), functions)
 
 

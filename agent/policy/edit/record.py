@@ -21,7 +21,7 @@ class Entry:
     """Its place among `mutate`'s proposals."""
     prior: float
     """In [0, 1]."""
-    likely: float
+    likelihood: float
     """The likelihood that `mutate` gave it, in (0, 1]."""
 
 
@@ -32,14 +32,14 @@ class Ranked:
     order: Sequence[Entry]
     contexts: Sequence[Context]
 
-    def likely(self, number: int) -> float:
+    def likelihood(self, number: int) -> float:
         """The likelihood that `mutate` gave to attempt `number` (from 0); the least where it was not ranked."""
-        return self.order[number].likely if number < len(self.order) else 1e-6
+        return self.order[number].likelihood if number < len(self.order) else 1e-6
 
     def to_json(self) -> dict[str, Any]:
         """The ranking as plain data, for a journal."""
         return {
-            "order": [[entry.index, entry.prior, entry.likely] for entry in self.order],
+            "order": [[entry.index, entry.prior, entry.likelihood] for entry in self.order],
             "contexts": [context.to_json() for context in self.contexts],
         }
 

@@ -19,8 +19,8 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.policy import Position, Proposal
 from agent.policy.mutate.candidates import candidates
 from agent.policy.mutate.history import History, retrace
-from agent.policy.mutate.later import later, single, unmended
-from agent.policy.mutate.localise import Suspicion, crash_sites, ochiai, sharpened
+from agent.policy.mutate.later_rounds import goals_to_fix, proposals_of, proposals_of_later_round
+from agent.policy.mutate.localise import Suspicion, boosted, crash_sites, ochiai
 from agent.policy.mutate.source import Source, Unsupported, edits
 
 __all__ = ["MutatePolicy", "edits"]
@@ -34,7 +34,7 @@ _State = tuple[str, frozenset[str]]
 """A state's digest, and what earlier rounds proposed there."""
 
 
-class _Ranked:
+class _LazyProposals:
     """The proposals for one state, generated on demand."""
 
     def __init__(self, proposals: Iterator[Proposal]) -> None:
@@ -65,7 +65,7 @@ class MutatePolicy:
     patch: Callable[[str], bytes] = lambda name: b""
     """Returns the patch of a summary by its name (`agent.run.rollouts.Summary.patch_blob`)."""
     policy_id: str = field(default="mutate/1", init=False)
-    _ranked: OrderedDict[_State, _Ranked] = field(default_factory=OrderedDict, init=False, repr=False)
+    _ranked: OrderedDict[_State, _LazyProposals] = field(default_factory=OrderedDict, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def propose(self, position: Position, rng: Random) -> Proposal:
@@ -75,11 +75,11 @@ class MutatePolicy:
             return Proposal(())
         return self._ranked_for(position)[position.index]
 
-    def _ranked_for(self, position: Position) -> _Ranked:
+    def _ranked_for(self, position: Position) -> _LazyProposals:
         key = position.node.state_hash, position.earlier
         with self._lock:
             if key not in self._ranked:
-                self._ranked[key] = _Ranked(_proposals(position, self.spectrum(), self.patch))
+                self._ranked[key] = _LazyProposals(_proposals(position, self.spectrum(), self.patch))
                 while len(self._ranked) > KEPT_STATES:
                     self._ranked.popitem(last=False)
             self._ranked.move_to_end(key)
@@ -107,24 +107,21 @@ def _every_proposal(position: Position, spectrum: Spectrum, patch: Callable[[str
     frozen = {path: history.written for path, history in histories.items()}
     ranked = candidates(list(sources.values()), present, position.task.statement, frozen)
     if position.briefing is None:
-        return single(ranked, sources)
-    return later(position, ranked, sources, patch)
+        return proposals_of(ranked, sources)
+    return proposals_of_later_round(position, ranked, sources, patch)
 
 
 def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
-    """The suspicion of the base state's lines, from the tests that remain to be repaired (`unmended`). Where none of
+    """The suspicion of the base state's lines, from the tests that remain to be fixed (`goals_to_fix`). Where none of
     them executed a line, because they failed before they ran, the imported lines are suspected."""
     root = position.path[0].report
-    failing = unmended(position)
-    lines = {
-        test: [(path, line) for path, numbers in executed.items() for line in numbers]
-        for test, executed in spectrum.executed.items()
-    }
+    failing = goals_to_fix(position)
+    lines = {test: spectrum.lines_of(test) for test in spectrum.executed}
     suspicion = ochiai(lines, failing, set(root.passes))
     if not suspicion:
         suspicion = {path: dict.fromkeys(numbers, 1.0) for path, numbers in spectrum.imported.items() if numbers}
     messages = [text for test, text in root.messages.items() if test in failing]
-    return sharpened(suspicion, crash_sites(messages, lambda path: path in suspicion))
+    return boosted(suspicion, crash_sites(messages, lambda path: path in suspicion))
 
 
 def _edits_of(position: Position, path: str) -> list[Edit]:

@@ -51,10 +51,8 @@ def beside(site: Site, code: str, label: str, weight: float) -> Iterator[Variant
 
 def outermost_function(site: Site) -> cst.CSTNode:
     """The outermost function around the site; the module where there is none."""
-    scope = site.scope
-    while scope.outer is not None and scope.outer.local:
-        scope = scope.outer
-    return scope.node
+    functions = [scope.node for scope in site.scope.outward() if scope.local]
+    return functions[-1] if functions else site.source.module
 
 
 def is_docstring(node: cst.CSTNode) -> bool:

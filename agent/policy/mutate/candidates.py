@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 import libcst as cst
 
@@ -59,7 +59,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Statement:
     """A statement, with its nodes except those of inner statements."""
 
     source: Source
@@ -71,22 +71,22 @@ class _Place:
 def candidates(sources: Sequence[Source], suspicion: Suspicion, issue: str, frozen: Frozen) -> list[Candidate]:
     """All candidates, the likeliest first; deterministic."""
     words = set(re.findall(r"[A-Za-z_]\w{3,}", issue))
-    places = [place for source in sources for place in _places(source, suspicion.get(source.path, {}), words)]
-    places.sort(key=lambda p: -p.suspicion)
+    found = (_statements(source, suspicion.get(source.path, {}), words) for source in sources)
+    statements = sorted(chain.from_iterable(found), key=lambda statement: -statement.suspicion)
     ranked: list[Candidate] = []
     groups: dict[tuple[str, str, str], list[Candidate]] = defaultdict(list)
-    for place in places[:STATEMENTS]:
-        for template, candidate in _crowded(_edits_of(place, frozen.get(place.source.path, ()))):
+    for statement in statements[:STATEMENTS]:
+        for template, candidate in _discounted(_edits_of(statement, frozen.get(statement.source.path, ()))):
             ranked.append(candidate)
-            texts = [place.source.data[c.start : c.end].decode() + "\0" + c.text for c in candidate.changes]
-            groups[place.source.path, template.__name__, "\0".join(texts)].append(candidate)
+            texts = [statement.source.data[c.start : c.end].decode() + "\0" + c.text for c in candidate.changes]
+            groups[statement.source.path, template.__name__, "\0".join(texts)].append(candidate)
     ranked += [_together(group) for group in groups.values() if 1 < len(group) < 20 and not _overlap(group)]
     ranked.sort(key=_order)
     ranked += _pairs(ranked[:PAIRED])
     return sorted(ranked, key=_order)
 
 
-def put_back(ranked: Sequence[Candidate], idle: Collection[tuple[str, int]]) -> list[Candidate]:
+def with_idle_lowered(ranked: Sequence[Candidate], idle: Collection[tuple[str, int]]) -> list[Candidate]:
     """The candidates in a new order: those at the `idle` paths and lines, where an edit changed no test, rank lower."""
     lowered = [replace(c, score=c.score * IDLE) if (c.path, c.line) in idle else c for c in ranked]
     return sorted(lowered, key=_order)
@@ -123,31 +123,28 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def _places(source: Source, lines: Mapping[int, float], words: Collection[str]) -> Iterator[_Place]:
+def _statements(source: Source, lines: Mapping[int, float], words: Collection[str]) -> Iterator[_Statement]:
     scope_of = scopes(source)
-    hot = _read_by_suspicious_functions(source, lines)
+    read_by = _read_by_suspicious_functions(source, lines)
     todo: list[tuple[cst.CSTNode, Scope, float]] = [(source.module, scope_of[source.module], 0.0)]
     while todo:
         node, scope, around = todo.pop()
         if isinstance(node, cst.FunctionDef):
-            around = max((lines.get(n, 0.0) for n in range(*_lines(source, node))), default=0.0)
-            around *= NAMED_IN_ISSUE if node.name.value in words else 1.0
-        suspicion = _suspicion_of(source, node, lines, around, hot)
-        if isinstance(node, cst.FunctionDef) and node.name.value in words:
-            lines = {**lines, **{n: lines[n] * NAMED_IN_ISSUE for n in range(*_lines(source, node)) if n in lines}}
+            first, last = source.statement_lines(node)
+            inside = {n: lines[n] for n in range(first, last + 1) if n in lines}
+            if node.name.value in words:
+                inside = {n: value * NAMED_IN_ISSUE for n, value in inside.items()}
+                lines = {**lines, **inside}
+            around = max(inside.values(), default=0.0)
+        suspicion = _suspicion_of(source, node, lines, around, read_by)
         if suspicion > 0 and not isinstance(node, cst.Module):
-            yield _Place(source, scope, (node, *_own_nodes(source, node)), suspicion)
+            yield _Statement(source, scope, (node, *_own_nodes(source, node)), suspicion)
         inner = scope_of.get(node, scope)
         todo += [(child, inner, around) for child in reversed(list(_inner_statements(source, node)))]
 
 
-def _lines(source: Source, node: cst.CSTNode) -> tuple[int, int]:
-    first, last = source.statement_lines(node)
-    return first, last + 1
-
-
 def _suspicion_of(
-    source: Source, node: cst.CSTNode, lines: Mapping[int, float], around: float, hot: Mapping[str, float]
+    source: Source, node: cst.CSTNode, lines: Mapping[int, float], around: float, read_by: Mapping[str, float]
 ) -> float:
     match node:
         case cst.Module() | cst.ClassDef():
@@ -157,7 +154,7 @@ def _suspicion_of(
         case cst.SimpleStatementLine(
             body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]), *_]
         ) if not around:
-            return SHARE_OF_SIGNATURE * hot.get(name, 0.0)
+            return SHARE_OF_SIGNATURE * read_by.get(name, 0.0)
         case _:
             first, last = source.statement_lines(node)
             body = getattr(node, "body", None)
@@ -168,11 +165,11 @@ def _suspicion_of(
 
 def _read_by_suspicious_functions(source: Source, lines: Mapping[int, float]) -> Mapping[str, float]:
     """Names, with the suspicion of the worst line that reads them."""
-    hot: dict[str, float] = defaultdict(float)
+    read_by: dict[str, float] = defaultdict(float)
     for node in source.all(cst.Name):
         value = lines.get(source.line(source.span(node)[0]), 0.0)
-        hot[node.value] = max(hot[node.value], value)
-    return hot
+        read_by[node.value] = max(read_by[node.value], value)
+    return read_by
 
 
 def _is_statement(node: cst.CSTNode) -> bool:
@@ -196,20 +193,23 @@ def _inner_statements(source: Source, node: cst.CSTNode) -> Iterator[cst.CSTNode
             yield from _inner_statements(source, child)
 
 
-def _edits_of(place: _Place, frozen: Sequence[tuple[int, int]]) -> Iterator[tuple[Template, Candidate]]:
-    source = place.source
-    for node in place.nodes:
-        site = Site(source, node, place.scope)
+def _edits_of(statement: _Statement, frozen: Sequence[tuple[int, int]]) -> Iterator[tuple[Template, Candidate]]:
+    source = statement.source
+    for node in statement.nodes:
+        site = Site(source, node, statement.scope)
         for template in TEMPLATES:
             for variant in template(site):
                 if any(c.start <= end and start <= c.end for c in variant.changes for start, end in frozen):
                     continue
                 line = source.line(min(c.start for c in variant.changes))
                 label = f"{variant.label} {source.path.rpartition('/')[2]}:{line}"
-                yield template, Candidate(source.path, variant.changes, label, line, variant.weight * place.suspicion)
+                yield (
+                    template,
+                    Candidate(source.path, variant.changes, label, line, variant.weight * statement.suspicion),
+                )
 
 
-def _crowded(edits: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:
+def _discounted(edits: Iterator[tuple[Template, Candidate]]) -> Iterator[tuple[Template, Candidate]]:
     """The edits, best first, their scores reduced by the number of better ones on the same line."""
     rank: Counter[int] = Counter()
     for template, candidate in sorted(edits, key=lambda item: _order(item[1])):

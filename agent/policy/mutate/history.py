@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.actions import Edit
+from agent.measure.diffs import common_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def retrace(data: bytes, edits: Sequence[Edit]) -> History:
         assert edit.line is not None
         start = _offset(before, edit.line)
         old, new = edit.old.encode(), edit.new.encode()
-        head, tail = _common_ends(old, new)
+        head, tail = common_ends(old, new)
         shift = len(new) - len(old)
         written = [(a + shift, b + shift) if a >= start + len(old) else (a, b) for a, b in written]
         written.append((start + head, start + len(new) - tail))
@@ -62,13 +63,6 @@ def _offset(data: bytes, line: int) -> int:
         if start == 0:
             return -1
     return start
-
-
-def _common_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    limit = min(len(old), len(new))
-    head = next((i for i in range(limit) if old[i] != new[i]), limit)
-    tail = next((i for i in range(limit - head) if old[-1 - i] != new[-1 - i]), limit - head)
-    return head, tail
 
 
 def _moved(line: int, first: int, old_lines: int, new_lines: int) -> int:

@@ -1,4 +1,4 @@
-"""Fault localisation: Ochiai suspiciousness of lines, sharpened by where the failures crashed."""
+"""Fault localisation: Ochiai suspiciousness of lines, boosted by where the failures crashed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def crash_sites(messages: Iterable[str], is_source: Callable[[str], bool]) -> Ma
     return {site: count / (10 * ended) for site, count in sites.items()}
 
 
-def sharpened(suspicion: Suspicion, crashes: Mapping[tuple[str, int], float]) -> Suspicion:
+def boosted(suspicion: Suspicion, crashes: Mapping[tuple[str, int], float]) -> Suspicion:
     """The suspicion, multiplied by up to `1 + BOOST` at lines where failures ended; only relative values matter."""
     return {
         path: {line: value * (1 + BOOST * crashes.get((path, line), 0.0)) for line, value in lines.items()}

@@ -46,7 +46,7 @@ class Scope:
         within a scope the latest bound first. Names that the statement itself binds are left out, except for the
         variables of comprehensions."""
         names: set[str] = set()
-        for scope in self._outward():
+        for scope in self.outward():
             for binding in sorted(scope.bindings.values(), key=lambda b: -b.offset):
                 inside = binding.extent[0] <= offset < binding.extent[1]
                 bound = binding.offset < begun or binding.extent != scope.extent or scope is not self
@@ -56,9 +56,10 @@ class Scope:
 
     def find(self, name: str) -> Binding | None:
         """The binding that a name refers to; None if the file does not bind it."""
-        return next((scope.bindings[name] for scope in self._outward() if name in scope.bindings), None)
+        return next((scope.bindings[name] for scope in self.outward() if name in scope.bindings), None)
 
-    def _outward(self) -> Iterator[Scope]:
+    def outward(self) -> Iterator[Scope]:
+        """The scope and those around it, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope

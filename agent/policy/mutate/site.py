@@ -67,11 +67,7 @@ class Site:
         return self._values(end, end)
 
     def _values(self, offset: int, begun: int) -> Iterator[Binding]:
-        local: set[str] = set()
-        scope: Scope | None = self.scope
-        while scope is not None and scope.local:
-            local |= scope.bindings.keys()
-            scope = scope.outer
+        local = {name for scope in self.scope.outward() if scope.local for name in scope.bindings}
         for binding in self.scope.visible(offset, begun):
             if binding.name in local and binding.kinds != {"callable"} and binding.name not in ("self", "cls"):
                 yield binding

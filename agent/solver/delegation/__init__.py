@@ -5,6 +5,6 @@ From CAID (arXiv 2603.21489): the plan, isolated workers, a merge that tests dec
 its author. Here a worker is isolated in a sandbox state instead of a work tree.
 
 Laws: nothing of a part is in the integrated state before it is merged. A part is merged only when its goal tests pass
-there and all tests still pass that passed before. A part is begun when all parts that it depends on are merged. A
-merged part is never searched again, whenever a session is killed.
+there and all tests still pass that passed before. A part begins when all parts that it depends on are merged. A
+merged part is never searched again, even if a session is killed.
 """

@@ -23,7 +23,7 @@ MERGED = "merge"
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class PartAttempt:
     """The search of a part from one integrated state."""
 
     part: SubTask
@@ -48,39 +48,36 @@ def failures(run: Run, part: str, base: NodeId | None = None) -> list[str]:
     ]
 
 
-def going(run: Run) -> list[Path]:
+def unfinished_searches(run: Run) -> list[Path]:
     """The directories of searches that have begun and ended in neither a merge nor a failure."""
     done = merged(run)
     return [
         path
-        for path in _all(run)
+        for path in _search_directories(run)
         if path.parent.name not in done and not failures(run, path.parent.name, int(path.name))
     ]
 
 
-def begun(run: Run, part: SubTask) -> list[NodeId]:
-    """The nodes from which unfinished searches of a part began, oldest first."""
-    return sorted(int(path.name) for path in going(run) if path.parent.name == part.id)
+def next_attempt(run: Run, part: SubTask, tip: NodeId) -> PartAttempt:
+    """The latest unfinished search of a part, else a new one from the node `tip`."""
+    bases = (int(path.name) for path in unfinished_searches(run) if path.parent.name == part.id)
+    base = max(bases, default=tip)
+    return PartAttempt(part, base, run.journal.directory / PARTS / part.id / str(base))
 
 
 def unmerged(run: Run) -> list[str]:
     """A sentence for people about each part that was searched and is not merged, with the last reason."""
     done = merged(run)
-    left = [name for name in dict.fromkeys(path.parent.name for path in _all(run)) if name not in done]
+    left = [name for name in dict.fromkeys(path.parent.name for path in _search_directories(run)) if name not in done]
     reasons = {name: (failures(run, name) or ["its search has not ended"])[-1] for name in left}
     return [f"part {name} is not merged: {reason}" for name, reason in reasons.items()]
 
 
-def _all(run: Run) -> list[Path]:
+def _search_directories(run: Run) -> list[Path]:
     return sorted(journal.parent for journal in (run.journal.directory / PARTS).glob("*/*/journal.jsonl"))
 
 
-def attempt(directory: Path, part: SubTask, base: NodeId) -> Attempt:
-    """The search of a part from a node."""
-    return Attempt(part, base, directory / PARTS / part.id / str(base))
-
-
-def forget(provider: Provider, directory: Path) -> None:
+def discard_states(provider: Provider, directory: Path) -> None:
     """Discard the states of a finished search."""
     with Run.read(directory) as run:
         base = run.started.base if run.started else None
@@ -100,7 +97,7 @@ class Ledger:
         for event in run.journal.events():
             if isinstance(event, Spent):
                 self._known[event.what] += event.usage
-        for directory in _all(run):
+        for directory in _search_directories(run):
             used, nodes = self.enter(directory)
             budget.charge(used, nodes)
 

@@ -16,9 +16,9 @@ from agent.measure.regressions import must_pass
 from agent.run.events import Added, Spent
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.node import Node, Step
-from agent.solver.delegation.attempts import MERGED, Attempt, merged
+from agent.solver.delegation.attempts import MERGED, PartAttempt, merged
+from agent.solver.delegation.part_search import PartResult
 from agent.solver.delegation.plan import SubTask
-from agent.solver.delegation.working import Work
 from sandboxes import Snapshot
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Integration:
             part for part in plan if part.id in done or (part.goal_tests and all(map(report.passed, part.goal_tests)))
         ]
 
-    def merge(self, plan: Iterable[SubTask], search: Attempt, work: Work) -> None:
+    def merge(self, plan: Iterable[SubTask], search: PartAttempt, work: PartResult) -> None:
         """Merge a finished part: its tests pass in the integrated state, and so do all that passed before.
 
         Raises:
@@ -67,7 +67,7 @@ class Integration:
             there = {search.part.id, *(part.id for part in self.merged(plan))}
             self._add(search, state, judgement, MERGED, self._turns(work, whole=there.issuperset(p.id for p in plan)))
 
-    def keep(self, search: Attempt, work: Work) -> None:
+    def keep(self, search: PartAttempt, work: PartResult) -> None:
         """Keep the best state of an unfinished part as a leaf, if it is an improvement and breaks nothing."""
         try:
             with self._joined(search, work) as (snapshots, state, judgement):
@@ -82,7 +82,9 @@ class Integration:
         return max([self.tip.value, *(node.value for node in self._run.tree if node.kind == PARTIAL)])
 
     @contextmanager
-    def _joined(self, search: Attempt, work: Work) -> Iterator[tuple[TemporarySnapshots, Snapshot, Judgement]]:
+    def _joined(
+        self, search: PartAttempt, work: PartResult
+    ) -> Iterator[tuple[TemporarySnapshots, Snapshot, Judgement]]:
         """The integrated state with the part's changes, and the result of its whole test suite. The state is discarded
         at the end of the block unless it is kept.
 
@@ -100,21 +102,23 @@ class Integration:
             yield snapshots, state, judgement
 
     @staticmethod
-    def _turns(work: Work, *, whole: bool) -> tuple[Step, ...]:
+    def _turns(work: PartResult, *, whole: bool) -> tuple[Step, ...]:
         """The turn that led to an integrated state. A model's `submit` of a part is one of the issue only with the last
         part."""
         if work.turn is None:
             return ()
         return (work.turn if whole else replace(work.turn, actions=(), observations=()),)
 
-    def _add(self, search: Attempt, state: Snapshot, judgement: Judgement, kind: str, turns: tuple[Step, ...]) -> None:
+    def _add(
+        self, search: PartAttempt, state: Snapshot, judgement: Judgement, kind: str, turns: tuple[Step, ...]
+    ) -> None:
         tip, evaluation, name = self.tip, judgement.evaluation, search.part.id
         label = f"merge {name}" if kind == MERGED else f"{name}, not done"
         node = Node(len(self._run.tree), (tip.id,), turns, state, judgement.report, evaluation, policy_id=name,
                     terminal=evaluation.solved, label=label, kind=kind)  # fmt: skip
         self._session.record(Added(node, self._session.components.budget.elapsed_s))
 
-    def _others(self, search: Attempt) -> str:
+    def _others(self, search: PartAttempt) -> str:
         """The parts that were merged since a search began."""
         later = [node.policy_id for node in self._run.tree if node.kind == MERGED and node.id > search.base]
         return ", ".join(later) or "nothing new"

@@ -79,7 +79,7 @@ def by_code(goals: Sequence[str], spectrum: Spectrum) -> tuple[SubTask, ...]:
     group. Without goals there is one part."""
     import networkx as nx
 
-    lines = {test: _lines(spectrum, test) for test in goals}
+    lines = {test: spectrum.lines_of(test) for test in goals}
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(goals)
     graph.add_edges_from(
@@ -94,10 +94,6 @@ def _part(number: int, goals: Sequence[str], lines: Mapping[str, frozenset[tuple
     files = {path for test in goals for path, _ in lines[test]}
     statement = "Make the failing tests pass that are named below."
     return SubTask(f"part-{number}", statement, tuple(goals), tuple(sorted(files)))
-
-
-def _lines(spectrum: Spectrum, test: str) -> frozenset[tuple[str, int]]:
-    return frozenset((path, line) for path, lines in spectrum.executed.get(test, {}).items() for line in lines)
 
 
 def _together(one: frozenset[tuple[str, int]], other: frozenset[tuple[str, int]]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent.actions import as_call
@@ -84,20 +84,15 @@ def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length:
 
 def _turns(path: Sequence[Node], limit: int) -> str:
     """What was said, done and observed on the path, each turn cut to its share of the limit."""
-    turns = [f"On the way to state {node.id}:\n{in_words(step)}" for node in path for step in node.steps]
+    turns = [f"On the way to state {node.id}:\n{turn_text(step)}" for node in path for step in node.steps]
     share = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
     return "\n\n".join(excerpt(turn, share)[0] for turn in turns) or "(no turn)"
 
 
-def in_words(step: Step) -> str:
+def turn_text(step: Step) -> str:
     """What was said, done and observed in a turn."""
-    return "\n".join(_lines(step))
-
-
-def _lines(step: Step) -> Iterator[str]:
-    if words := said(step):
-        yield words
+    lines = [words] if (words := said(step)) else []
     for number, action in enumerate(step.actions):
-        yield "{} {}".format(*as_call(action))
-        if number < len(step.observations):
-            yield step.observations[number].text
+        lines.append("{} {}".format(*as_call(action)))
+        lines += [seen.text for seen in step.observations[number : number + 1]]
+    return "\n".join(lines)

@@ -15,9 +15,10 @@ from agent.models.conversing import Abstained, inquire
 from agent.run.rollouts import Rollout, Summary
 from agent.run.run import Run
 from agent.solver.summaries.account import Account, question, read_account
-from agent.solver.summaries.contradictions import Witness, contradictions
-from agent.solver.summaries.journal import in_words
+from agent.solver.summaries.contradictions import RecordedNames, contradictions
+from agent.solver.summaries.journal import summary_of
 from agent.solver.summaries.record import Record, record
+from agent.solver.summaries.wording import distinct
 from agent.task import Task
 from sandboxes import Provider
 
@@ -41,7 +42,7 @@ class ModelSummariser:
             sandboxes.SandboxError: as `agent.solver.summaries.summarise`.
         """
         facts = record(run, provider, rollout)
-        journal = in_words(facts)
+        journal = summary_of(facts)
         patch = run.journal.get_blob(journal.patch_blob) if journal.patch_blob else b""
         messages = partial(question, task, facts.path, facts.best, patch)
         try:
@@ -55,21 +56,16 @@ class ModelSummariser:
 def _combined(account: Account, journal: Summary, facts: Record, author: str) -> Summary:
     """The facts of the journal with the words of the model. The model's progress is used only if nothing contradicts
     the account."""
-    wrong = contradictions(account, journal, facts)
-    witness = Witness(facts)
+    names = RecordedNames(facts)
+    wrong = contradictions(account, journal, names)
     return replace(
         journal,
         author=author,
         hypothesis=account.hypothesis or journal.hypothesis,
-        files_read=_joined(journal.files_read, tuple(path for path in account.files_read if witness.knows(path))),
+        files_read=distinct((*journal.files_read, *filter(names.knows, account.files_read))),
         progress=journal.progress if wrong or not account.progress else account.progress,
-        failure_modes=_joined(journal.failure_modes, account.failure_modes),
-        risks=_joined(journal.risks, account.risks),
-        insights=_joined(journal.insights, account.insights),
+        failure_modes=distinct((*journal.failure_modes, *account.failure_modes)),
+        risks=distinct((*journal.risks, *account.risks)),
+        insights=distinct((*journal.insights, *account.insights)),
         contradictions=wrong,
     )
-
-
-def _joined(recorded: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
-    """Recorded and added items without repeats."""
-    return tuple(dict.fromkeys((*recorded, *added)))

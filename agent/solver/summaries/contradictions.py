@@ -19,10 +19,11 @@ _FILE = re.compile(
 )
 
 
-class Witness:
-    """Knows the names of tests and files that occur in a rollout's record."""
+class RecordedNames:
+    """The names of tests and files that occur in a rollout's record."""
 
     def __init__(self, record: Record) -> None:
+        self.record = record
         self._tests = tuple(
             dict.fromkeys(
                 (*record.goals, *_own(record), *(test for node in record.path for test in node.report.outcomes))
@@ -45,39 +46,41 @@ class Witness:
         return path.removeprefix("./") in self._text
 
 
-def contradictions(account: Account, journal: Summary, record: Record) -> tuple[str, ...]:
+def contradictions(account: Account, journal: Summary, names: RecordedNames) -> tuple[str, ...]:
     """The false statements of the account and the changes that it omits, a sentence each. `journal` is the summary
     without a model."""
-    witness, found = Witness(record), []
+    found = list[str]()
     if account.outcome != journal.outcome and not (account.outcome == "solved" and journal.outcome == "submitted"):
         found.append(f"it says {account.outcome}; by the tests it is {journal.outcome}")
-    found += _of_files(account, journal, witness)
-    found += _of_tests(account, record, witness)
-    ran = [" ".join(command.split()) for command in commands(record.action_records)]
-    unrun = [command for command in account.commands if not _among(" ".join(command.split()), ran)]
-    found += [f"it says that `{command}` was run; it was not" for command in unrun]
-    found += _of_words(account.words, witness)
+    found += _of_files(account, journal, names)
+    found += _of_tests(account, names)
+    ran = [" ".join(command.split()) for command in commands(names.record.action_records)]
+    for command in account.commands:
+        if not any(" ".join(command.split()) in longer for longer in ran):  # accounts shorten commands
+            found.append(f"it says that `{command}` was run; it was not")
+    found += _of_words(account.words, names)
     return tuple(dict.fromkeys(lines(found)))
 
 
-def _of_files(account: Account, journal: Summary, witness: Witness) -> Iterator[str]:
+def _of_files(account: Account, journal: Summary, names: RecordedNames) -> Iterator[str]:
     changed = [path.removeprefix("./") for path in account.files_changed]
     yield from (f"it says that {path} was changed; it was not" for path in changed if path not in journal.files_changed)
     yield from (f"it passes over {path}, which was changed" for path in journal.files_changed if path not in changed)
-    unseen = (path for path in account.files_read if path not in journal.files_read and not witness.knows(path))
+    unseen = (path for path in account.files_read if path not in journal.files_read and not names.knows(path))
     yield from (f"it says that {path} was read; nothing in the record shows it" for path in unseen)
 
 
-def _of_tests(account: Account, record: Record, witness: Witness) -> Iterator[str]:
-    report, own = record.best.report, _own(record)
-    for names, passed in ((account.tests_passed, True), (account.tests_failed, False)):
-        for name in names:
-            meant = witness.tests(name)
+def _of_tests(account: Account, names: RecordedNames) -> Iterator[str]:
+    report, own = names.record.best.report, _own(names.record)
+    for claimed, passed in ((account.tests_passed, True), (account.tests_failed, False)):
+        for name in claimed:
+            meant = names.tests(name)
+            passes = all(report.passed(test) or test in own for test in meant)
             if not meant:
                 yield f"it names the test {name}; there is none"
-            elif passed and not all(report.passed(test) or test in own for test in meant):
+            elif passed and not passes:
                 yield f"it says that {name} passes; it was not seen to pass"
-            elif not passed and all(report.passed(test) or test in own for test in meant):
+            elif passes and not passed:
                 yield f"it says that {name} fails; it passes"
 
 
@@ -86,15 +89,8 @@ def _own(record: Record) -> tuple[str, ...]:
     return record.best.evaluation.reproduced_by
 
 
-def _of_words(sentences: Sequence[str], witness: Witness) -> Iterator[str]:
+def _of_words(sentences: Sequence[str], names: RecordedNames) -> Iterator[str]:
     for text in sentences:
-        yield from (
-            f"it names the test {name}; there is none" for name in _TEST.findall(text) if not witness.tests(name)
-        )
-        unseen = (path for path in _FILE.findall(text) if not witness.knows(path))
+        yield from (f"it names the test {name}; there is none" for name in _TEST.findall(text) if not names.tests(name))
+        unseen = (path for path in _FILE.findall(text) if not names.knows(path))
         yield from (f"it names {path}; nothing in the record shows such a file" for path in unseen)
-
-
-def _among(claimed: str, ran: Sequence[str]) -> bool:
-    """Whether a command was run, alone or as part of a longer one: accounts shorten."""
-    return any(claimed in command for command in ran)

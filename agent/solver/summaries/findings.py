@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from agent.actions import Effect, Shell, effect
 from agent.evaluate.transitions import Transition
-from agent.measure.diffs import FilePatch
 from agent.measure.probing.spectrum import affected
 from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
@@ -96,18 +95,16 @@ def _of_places(record: Record) -> Iterator[str]:
         return
     sources = [file for file in record.patch if file.path not in tests]
     lines = [spectrum.executed.get(goal, {}) for goal in record.goals]
-    aside = [file.path for file in sources if any(lines) and not any(file.path in executed for executed in lines)]
-    if aside:
-        yield f"before the change no failing test executed {listed(aside)}"
+    outside = [file.path for file in sources if any(lines) and not any(file.path in executed for executed in lines)]
+    if outside:
+        yield f"before the change no failing test executed {listed(outside)}"
     unseen = [
-        file.path for file in sources if not affected(spectrum, [file]) and not _at_import(file, spectrum.imported)
+        file.path
+        for file in sources
+        if not affected(spectrum, [file]) and (file.gone | file.beside).isdisjoint(spectrum.imported.get(file.path, ()))
     ]
     if unseen:
         yield f"before the change no test executed the changed lines of {listed(unseen)}"
-
-
-def _at_import(file: FilePatch, imported: Mapping[str, tuple[int, ...]]) -> bool:
-    return not (file.gone | file.beside).isdisjoint(imported.get(file.path, ()))
 
 
 def _of_tests(record: Record) -> Iterator[str]:
@@ -119,8 +116,8 @@ def _of_tests(record: Record) -> Iterator[str]:
         yield "no test is known that fails because of the issue"
     if baseline.flaky:
         yield f"set aside as flaky: {listed(baseline.flaky)}"
-    if unsteady := tuple(dict.fromkeys((*best.flaky, *record.verdict.get("flaky", ())))):
-        yield f"failed once and passed when run again: {listed(unsteady)}"
+    if retried := tuple(dict.fromkeys((*best.flaky, *record.verdict.get("flaky", ())))):
+        yield f"failed once and passed when run again: {listed(retried)}"
     if best.valid and not best.complete and not record.verdict and all(map(best.passed, record.goals)):
         yield "not all tests were run on it"
 

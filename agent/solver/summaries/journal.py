@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.actions import Observation, View
+from agent.actions import View
 from agent.measure.regressions import regressions
 from agent.run.action_log import ActionRecord, commands
 from agent.run.rollouts import Outcome, Rollout, Summary
@@ -12,7 +12,7 @@ from agent.run.run import Run
 from agent.solver.summaries.faults import faults
 from agent.solver.summaries.findings import hypothesis, insights, progress, risks
 from agent.solver.summaries.record import Record, record
-from agent.solver.summaries.wording import command
+from agent.solver.summaries.wording import command, distinct
 from sandboxes import Provider
 
 JOURNAL = "journal"
@@ -25,10 +25,10 @@ def summarise(run: Run, provider: Provider | None, rollout: Rollout) -> Summary:
     Raises:
         sandboxes.SandboxError: the best state is gone, and its patch was not kept.
     """
-    return in_words(record(run, provider, rollout))
+    return summary_of(record(run, provider, rollout))
 
 
-def in_words(record: Record) -> Summary:
+def summary_of(record: Record) -> Summary:
     """The summary of a record."""
     return Summary(
         leaf=record.rollout.leaf,
@@ -37,7 +37,7 @@ def in_words(record: Record) -> Summary:
         hypothesis=hypothesis(record),
         files_read=_files_read(record.action_records),
         files_changed=_files_changed(record),
-        commands=_distinct(map(command, commands(record.action_records))),
+        commands=distinct(map(command, commands(record.action_records))),
         tests_passed=_tests_passed(record),
         tests_failed=_tests_failed(record),
         progress=progress(record),
@@ -66,31 +66,23 @@ def _outcome(record: Record) -> Outcome:
 
 def _files_read(action_records: Iterable[ActionRecord]) -> tuple[str, ...]:
     """The files that were viewed. Files that a command read are not recorded."""
-    views = ((each, each.action) for each in action_records if isinstance(each.action, View))
-    return _distinct(each.path for each, view in views if _is_file(view, each.seen))
-
-
-def _is_file(view: View, seen: Observation) -> bool:
-    return seen.ok and not seen.text.startswith(f"{view.path} is a directory")
+    views = (each for each in action_records if isinstance(each.action, View) and each.seen.ok)
+    return distinct(each.path for each in views if not each.seen.text.startswith(f"{each.path} is a directory"))
 
 
 def _files_changed(record: Record) -> tuple[str, ...]:
     """The files that were edited, and those that the patch shows to be changed by commands."""
     edited = (each.path for each in record.action_records if each.changes_a_file)
-    return _distinct((*edited, *(file.path for file in record.patch)))
+    return distinct((*edited, *(file.path for file in record.patch)))
 
 
 def _tests_passed(record: Record) -> tuple[str, ...]:
     baseline, report = record.path[0].report, record.best.report
     failing = (*(test for test in baseline.failures if test not in baseline.flaky), *record.goals)
     passing = (test for test in failing if report.passed(test))
-    return _distinct((*passing, *record.best.evaluation.reproduced_by))
+    return distinct((*passing, *record.best.evaluation.reproduced_by))
 
 
 def _tests_failed(record: Record) -> tuple[str, ...]:
     baseline, report = record.path[0].report, record.best.report
-    return _distinct((*(test for test in record.goals if not report.passed(test)), *regressions(baseline, report)))
-
-
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
+    return distinct((*(test for test in record.goals if not report.passed(test)), *regressions(baseline, report)))

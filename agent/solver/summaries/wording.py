@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agent.counting import first_of
 from agent.run.tree.node import Node
@@ -15,6 +15,11 @@ LISTED = 5
 def listed(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     return first_of(names, LISTED)
+
+
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """The names without repeats, in order."""
+    return tuple(dict.fromkeys(names))
 
 
 def named(node: Node) -> str:

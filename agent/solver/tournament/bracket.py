@@ -59,15 +59,15 @@ def draw(entrants: Sequence[_T], group: int) -> list[tuple[_T, ...]]:
         left *= group
     matches = comparisons(len(entrants) - left + 1, group)
     players = len(entrants) - left + matches
-    sizes = [_even(number, players, matches) for number in range(matches)]
+    sizes = [_spread(number, players, matches) for number in range(matches)]
     groups, waiting = [], iter(entrants)
     for seat in range(left):
-        size = sizes.pop() if _even(seat, matches, left) else 1
+        size = sizes.pop() if _spread(seat, matches, left) else 1
         groups.append(tuple(next(waiting) for _ in range(size)))
     return groups
 
 
-def _even(place: int, things: int, places: int) -> int:
+def _spread(place: int, things: int, places: int) -> int:
     """How many of `things` are at `place` when they are spread evenly over `places`."""
     return (place + 1) * things // places - place * things // places
 

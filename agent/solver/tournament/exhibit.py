@@ -28,7 +28,7 @@ TIE = "tie"
 """The answer of a judge who finds none better than the others."""
 MOST_WEIGHT = 5
 TESTS = 20
-"""Test files that a judge is told of."""
+"""How many test files a judge is shown."""
 PATCHES_BYTES = 60_000
 ACCOUNTS_BYTES = 16_000
 """Both limits are for all candidates of a group together."""
@@ -132,7 +132,7 @@ def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
     criteria = last_object(text, "criteria")["criteria"]
     if not isinstance(criteria, list) or not criteria or not all(isinstance(each, dict) for each in criteria):
         raise Unreadable("`criteria` has to be a list of at least one object")
-    sums, told = Counter[str](), list[str]()
+    sums, comparisons = Counter[str](), list[str]()
     for each in criteria:
         winner, weight, name = _winner(group, each), each.get("weight"), each.get("criterion")
         if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
@@ -140,9 +140,9 @@ def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
         if not isinstance(name, str) or not name.strip():
             raise Unreadable("`criterion` is missing: say in a few words what is compared")
         sums.update({winner: weight} if winner != TIE else {})
-        told.append(f"{name.strip()} ({weight}): {winner}")
+        comparisons.append(f"{name.strip()} ({weight}): {winner}")
     best = [letter for letter, weight in sums.items() if weight == max(sums.values())]
-    return _ballot(group, best[0] if len(best) == 1 else TIE, "; ".join(told))
+    return _ballot(group, best[0] if len(best) == 1 else TIE, "; ".join(comparisons))
 
 
 def _winner(group: Sequence[Candidate], reply: Mapping[str, object]) -> str:

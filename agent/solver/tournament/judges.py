@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from agent.errors import ConfigError, PolicyError
 from agent.evaluate.value.exhibit import speech
-from agent.models import Ask, Message, Model, directly
+from agent.models import Ask, Model, directly
 from agent.models.conversing import Abstained, inquire, words
 from agent.prompts import render
 from agent.run.ballots import Ballot, Judge
@@ -52,7 +52,11 @@ class ModelJudge:
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
         """As `agent.run.ballots.Judge.vote`. Abstains if an answer cannot be read or a question is too long for the
         model."""
-        names, ask = letters(group), partial(self._answer, partial(group_messages, task, group, matrix), vote)
+        names, messages = letters(group), partial(group_messages, task, group, matrix)
+
+        def ask(question: str, read: Callable[[str], _T]) -> _T:
+            return inquire(self.ask, self.model, partial(messages, question), read, seed=vote)
+
         try:
             if self.criteria:
                 return ask(render("tournament_criteria", letters=names), partial(read_criteria, group))
@@ -61,11 +65,6 @@ class ModelJudge:
             return ask(question, partial(read_ballot, group))
         except (Abstained, PolicyError) as why:
             return Ballot(tuple(candidate.node for candidate in group), None, str(why))
-
-    def _answer(
-        self, messages: Callable[[str, float], list[Message]], vote: int, question: str, read: Callable[[str], _T]
-    ) -> _T:
-        return inquire(self.ask, self.model, partial(messages, question), read, seed=vote)
 
 
 def _speech(ask: Callable[[str, Callable[[str], str]], str], letter: str) -> str:
@@ -83,8 +82,8 @@ JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {
 def judge_of(
     settings: TournamentSettings, proposing: str | None, models: Callable[[str], Model]
 ) -> Callable[[Ask], Judge] | None:
-    """Makes the judge of the settings from a way to ask its model; None: there are no votes. `proposing` is the model
-    among the policies, if there is one.
+    """Makes the judge that the settings name, given a way to ask its model; None: there are no votes. `proposing` is
+    the model among the policies, if there is one.
 
     Raises:
         ConfigError: a debate or criteria need a model, and there is none.

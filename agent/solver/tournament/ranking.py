@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from random import Random
 
@@ -22,7 +23,7 @@ from agent.run.tree.node import NodeId
 from agent.solver.tournament.bracket import Match, comparisons, draw
 from agent.solver.tournament.facts import Entrant, Merit, distinct
 from agent.solver.tournament.strength import Wins, chances, strengths, wins
-from agent.solver.tournament.voting import Booth
+from agent.solver.tournament.voting import VoteCollector
 from agent.task import Task
 
 GROUP = 2
@@ -111,15 +112,15 @@ def rank(
     names = [entrant.node for entrant in equals]
     authors = [each for entrant in equals for each in (entrant.candidate, *entrant.others)]
     matrix = cross_test(authors, names) if judge is not None or len(equals) > 2 else UNTESTED
-    merits = _Merits(matrix.scores(names) if matrix.rows else {})
+    checked = matrix.scores(names) if matrix.rows else {}
     before = tuple(known)
     if judge is None:
-        return _ranking(equals, others, (), before, merits, None)
-    group = _group(group, len(equals), requests, judge)
+        return _ranking(equals, others, (), before, checked, None)
+    group = _group_size(group, len(equals), requests, judge)
     votes = _affordable(votes, requests, _requests(group, len(equals), judge))
-    booth = Booth(task, judge, matrix, votes, round, before, record, workers)
-    bracket = _play(equals, group, booth, merits)
-    return _ranking(equals, others, bracket, before, merits, booth.error)
+    collector = VoteCollector(task, judge, matrix, votes, round, before, record, workers)
+    bracket = _run_stages(equals, group, collector, checked)
+    return _ranking(equals, others, bracket, before, checked, collector.error)
 
 
 def _requests(group: int, entrants: int, judge: Judge) -> int:
@@ -127,7 +128,7 @@ def _requests(group: int, entrants: int, judge: Judge) -> int:
     return comparisons(entrants, group) * judge.requests(min(group, entrants))
 
 
-def _group(least: int, entrants: int, requests: int | None, judge: Judge) -> int:
+def _group_size(least: int, entrants: int, requests: int | None, judge: Judge) -> int:
     """The size of groups: larger ones than asked for where the requests are not enough for the fewest votes on all
     groups; at most `LARGEST`."""
     sizes = range(least, max(least, min(LARGEST, entrants)) + 1)
@@ -145,7 +146,7 @@ def _ranking(
     others: Sequence[Entrant],
     bracket: tuple[tuple[Match, ...], ...],
     before: Sequence[Ballot],
-    merits: _Merits,
+    checked: Mapping[NodeId, float],
     error: Exception | None,
 ) -> Ranking:
     """The ranking after a tournament of the equals, if there was one, with the earlier ballots on them."""
@@ -156,43 +157,41 @@ def _ranking(
     last_won = {match.winner: number for number, stage in enumerate(bracket, 1) for match in stage}
 
     def sort_key(entrant: Entrant) -> tuple[int, float, tuple[float, Merit]]:
-        return last_won.get(entrant.node, 0), strong.get(entrant.node, 0.0), merits.of(entrant)
+        return last_won.get(entrant.node, 0), strong.get(entrant.node, 0.0), _merit(checked, entrant)
 
     order = sorted(equals, key=sort_key, reverse=True)
-    return Ranking((*order, *others), bracket, strong, won, merits.checked, error)
+    return Ranking((*order, *others), bracket, strong, won, checked, error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Merits:
-    """Orders the candidates with the best facts where votes do not."""
-
-    checked: Mapping[NodeId, float]
-    """The scores of the cross tests."""
-
-    def of(self, entrant: Entrant) -> tuple[float, Merit]:
-        """A sort key, the greater the better: the score of the cross tests, then `Entrant.merit`."""
-        return self.checked.get(entrant.node, 0.0), entrant.merit
+def _merit(checked: Mapping[NodeId, float], entrant: Entrant) -> tuple[float, Merit]:
+    """Orders candidates where votes do not, the greater the better: the score of the cross tests, then
+    `Entrant.merit`."""
+    return checked.get(entrant.node, 0.0), entrant.merit
 
 
-def _play(entrants: Sequence[Entrant], group: int, booth: Booth, merits: _Merits) -> tuple[tuple[Match, ...], ...]:
+def _run_stages(
+    entrants: Sequence[Entrant], group: int, collector: VoteCollector, checked: Mapping[NodeId, float]
+) -> tuple[tuple[Match, ...], ...]:
     """All stages. Places are drawn by the digests of the patches, which depend on neither age nor length."""
     by_node = {entrant.node: entrant for entrant in entrants}
     left = sorted(by_node, key=lambda node: sha256(by_node[node].candidate.patch).digest())
     stages: list[tuple[Match, ...]] = []
     while len(left) > 1:
-        stages.append(tuple(_match([by_node[node] for node in names], booth, merits) for names in draw(left, group)))
+        stages.append(
+            tuple(_match([by_node[node] for node in names], collector, checked) for names in draw(left, group))
+        )
         left = [match.winner for match in stages[-1]]
     return tuple(stages)
 
 
-def _match(group: Sequence[Entrant], booth: Booth, merits: _Merits) -> Match:
+def _match(group: Sequence[Entrant], collector: VoteCollector, checked: Mapping[NodeId, float]) -> Match:
     names = tuple(entrant.node for entrant in group)
     if len(group) == 1:
         return Match(names, names[0], "bye")
-    ballots = booth.hold(tuple(entrant.candidate for entrant in group))
+    ballots = collector.collect(tuple(entrant.candidate for entrant in group))
     tally = Match(names, names[0], "votes", ballots).tally
     most = max(tally.values(), default=0)
     first = [entrant for entrant in group if tally[entrant.node] == most]
     if len(first) == 1:
         return Match(names, first[0].node, "votes", ballots)
-    return Match(names, max(first, key=merits.of).node, "rule", ballots)
+    return Match(names, max(first, key=partial(_merit, checked)).node, "rule", ballots)

@@ -23,7 +23,7 @@ from agent.task import Task
 log = logging.getLogger(__name__)
 
 
-class Booth:
+class VoteCollector:
     """Collects the votes of one tournament.
 
     When a question cannot be asked (no budget, no provider), `error` says why and no further question is asked; the
@@ -49,14 +49,14 @@ class Booth:
         self._known = {(ballot.group, ballot.vote): ballot for ballot in cast}
         self.error: Exception | None = None
 
-    def hold(self, group: tuple[Candidate, ...]) -> tuple[Ballot, ...]:
+    def collect(self, group: tuple[Candidate, ...]) -> tuple[Ballot, ...]:
         """The ballots on a group, until the result is clear: the lead cannot be caught by the votes that are left, or
         the judge saw each candidate in each place and found none better. From one vote to the next the first candidate
         shown becomes the last."""
         ballots: list[Ballot] = []
         vote = 0
-        while (wanted := _wanted(ballots, len(group), self._votes - vote)) > 0:
-            votes = range(vote, vote + min(self._workers, wanted))
+        while (needed := _votes_needed(ballots, len(group), self._votes - vote)) > 0:
+            votes = range(vote, vote + min(self._workers, needed))
             ballots += self._cast(group, votes)
             vote = votes.stop
         return tuple(ballots)
@@ -92,7 +92,7 @@ class Booth:
         return ballot
 
 
-def _wanted(ballots: Sequence[Ballot], size: int, left: int) -> int:
+def _votes_needed(ballots: Sequence[Ballot], size: int, left: int) -> int:
     """How many of the votes that are left on a group of this size are needed at least to make the result clear; 0: it
     is."""
     if len(ballots) >= size and all(ballot.tie for ballot in ballots):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from agent.parsing import syntax_tree
-from agent.policy.edit.numbering import numbered, numbers, spelled
+from agent.policy.edit.numbering import as_python, numbered, numbers
 from benchmarks.data.synthetic.copies import NEAR, Copies
 
 
@@ -50,7 +50,7 @@ def unnamed(text: str) -> str:
     """
     first, _, body = text.partition("\n")
     whole = f"def self({first}):\n{textwrap.indent(body or 'pass', ' ')}\n"
-    return spelled(numbered(whole, numbers(whole)))
+    return as_python(numbered(whole, numbers(whole)))
 
 
 def _outermost(node: ast.AST, holder: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

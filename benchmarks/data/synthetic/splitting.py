@@ -1,8 +1,8 @@
 """Divides synthetic bugs into a split for training and two held-out splits.
 
-`lines` are functions, no line of which is trained on, of repositories that are trained on; `repositories` are whole
-repositories; `train` is the rest. Law: a family of functions (`benchmarks.data.synthetic.functions`), regardless of
-the names of variables, is in one split. The family's name alone decides, so that additional unrelated functions move
+`lines` holds out functions, with all their lines, of repositories that are used for training; `repositories` holds out
+whole repositories; `train` is the rest. Law: a family of functions (`benchmarks.data.synthetic.functions`), regardless
+of the names of variables, is in one split. The family's name alone decides, so that additional unrelated functions move
 nothing. Near copies of functions in held-out repositories are never trained on.
 """
 

@@ -68,8 +68,8 @@ def _given(turn: Turn, before: Turn | None) -> tuple[Message, ...]:
     left out, they are those after the last answer and its results."""
     if before is None:
         return turn.prompt
-    if turn.prompt[: len(before.told)] == before.told:
-        return turn.prompt[len(before.told) :]
+    if turn.prompt[: len(before.conversation)] == before.conversation:
+        return turn.prompt[len(before.conversation) :]
     last = max((n for n, message in enumerate(turn.prompt) if message["role"] in ("assistant", "tool")), default=-1)
     return tuple(message for message in turn.prompt[last + 1 :] if message not in before.results)
 

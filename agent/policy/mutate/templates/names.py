@@ -36,7 +36,7 @@ def another_name(site: Site) -> Iterator[Variant]:
 
 
 def _is_variable(site: Site, node: cst.Name) -> bool:
-    """Whether the name reads a variable: it is no target, keyword, attribute, constant or called function."""
+    """Whether the name reads a variable: it is not a target, keyword, attribute, constant or called function."""
     match site.parent:
         case cst.Attribute(attr=attr) if attr is node:
             return False

@@ -1,4 +1,4 @@
-"""What files take that somebody may be changing all the while: in a tree, and deleted but still open."""
+"""Disk usage of files that may change meanwhile: those of a tree, and deleted ones that are still open."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def in_tree(directory: int) -> Iterator[os.stat_result]:
     Raises:
         Refused: directories are nested too deep.
     """
-    levels = [opened(directory, ".")]
+    levels = [open_level(directory, ".")]
     try:
         while levels:
             here, entries = levels[-1]
             entry = next(entries, None)
             if entry is None:
-                closed(levels.pop())
+                close_level(levels.pop())
                 continue
             with suppress(FileNotFoundError, NotADirectoryError):
                 facts = os.lstat(entry.name, dir_fd=here)
@@ -36,26 +36,26 @@ def in_tree(directory: int) -> Iterator[os.stat_result]:
                 if stat.S_ISDIR(facts.st_mode):
                     if len(levels) == MAX_NESTING:
                         raise Refused("sandbox", "directories are nested more than %d deep" % MAX_NESTING)
-                    levels.append(opened(here, entry.name))
+                    levels.append(open_level(here, entry.name))
     finally:
         for level in levels:
-            closed(level)
+            close_level(level)
 
 
-def opened(directory: int, name: str) -> Tuple[int, Any]:
-    """A directory, and what is in it."""
+def open_level(directory: int, name: str) -> Tuple[int, Any]:
+    """Open a directory. Returns its descriptor and an iterator over its entries."""
     here = open_at(directory, name, os.O_DIRECTORY)
     return here, os.scandir(here)
 
 
-def closed(level: Tuple[int, Any]) -> None:
-    """Done with a directory."""
+def close_level(level: Tuple[int, Any]) -> None:
+    """Close what `open_level` returned."""
     level[1].close()
     os.close(level[0])
 
 
 def check_frozen(directory: str, disk_bytes: int) -> None:
-    """That what a fork leaves can be read to its end in good time.
+    """Check that the files of a fork can be read in reasonable time.
 
     Raises:
         Refused: directories are nested too deep, or files are long beyond measure.
@@ -70,7 +70,7 @@ def check_frozen(directory: str, disk_bytes: int) -> None:
 
 
 def used_bytes(directory: int) -> int:
-    """What a tree takes on disk."""
+    """The bytes that a tree takes on disk."""
     return sum(facts.st_blocks * 512 for facts in in_tree(directory))
 
 
@@ -86,7 +86,7 @@ def deleted(processes: int, devices: Set[int]) -> Iterator[os.stat_result]:
 
 
 def open_files(processes: int, process: str) -> List[os.stat_result]:
-    """Of what a process has open; nothing when it has ended, or is one of the guest's own that nobody may look into."""
+    """The facts about a process's open files; none if it has ended or may not be inspected."""
     found = []
     with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
         descriptors = os.open(process + "/fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=processes)

@@ -58,7 +58,7 @@ class RoundResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RefinementCounts:
     """Counts of refinements, by whether the answer was right before and after."""
 
     kept: int = 0
@@ -71,7 +71,7 @@ class Changes:
     """Wrong before and after."""
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Changes:
+    def of(cls, pairs: Iterable[tuple[bool, bool]]) -> RefinementCounts:
         """Counts pairs of: right before, right after."""
         counts = Counter(pairs)
         return cls(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
@@ -101,11 +101,11 @@ class Changes:
         return {**counts, "kept_right": self.kept_right, "fixed_wrong": self.fixed_wrong}
 
 
-def changes(rounds: Sequence[RoundResult]) -> Changes:
+def refinement_counts(rounds: Sequence[RoundResult]) -> RefinementCounts:
     """Counts, for each round after the first, whether the task was solved before it and whether the round solves it by
     itself. The run's answer is the best of all rounds, which is never worse than before."""
     solved = accumulate((each.solved for each in rounds), max)
-    return Changes.of(zip(solved, (each.solved for each in rounds[1:]), strict=False))
+    return RefinementCounts.of(zip(solved, (each.solved for each in rounds[1:]), strict=False))
 
 
 def round_results(run: Run) -> list[RoundResult]:
@@ -122,12 +122,12 @@ def round_results(run: Run) -> list[RoundResult]:
 def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Mark, Mark]) -> RoundResult:
     begin, end = spent
     states = [*created, *run.repeated[begin.repeats : end.repeats]]
-    best = max(states, key=lambda node: _worth(run, node), default=None)
+    best = max(states, key=lambda node: _rank(run, node), default=None)
     verdict = {} if best is None else run.verdict(best) or {}
     return RoundResult(
         number,
         rollouts,
-        best is not None and _worth(run, best)[0],
+        best is not None and _rank(run, best)[0],
         0.0 if best is None else run.tree[best].value,
         verdict.get("patch", ""),
         end.usage - begin.usage,
@@ -137,7 +137,7 @@ def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Ma
     )
 
 
-def _worth(run: Run, node: NodeId) -> tuple[bool, float, int]:
+def _rank(run: Run, node: NodeId) -> tuple[bool, float, int]:
     """A sort key, the greater the better: solved, the value, the age."""
     verdict = run.verdict(node)
     solved = run.tree[node].evaluation.solved if verdict is None else bool(verdict["solved"])

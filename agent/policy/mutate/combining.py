@@ -1,4 +1,4 @@
-"""Rejoining: combines edits of earlier rollouts that made goal tests pass, where they are in different places.
+"""Combining: joins edits of earlier rollouts that made goal tests pass, where they are in different places.
 
 A state that an earlier rollout has reached gains nothing from being reached again. Several repairs in one proposal are
 new, and often what is missing where an issue has several causes.
@@ -47,12 +47,12 @@ def repairs(
     return found
 
 
-def joined(ranked: Sequence[Repair]) -> Iterator[Repair]:
+def combined(ranked: Sequence[Repair]) -> Iterator[Repair]:
     """Combinations of repairs in different places, each of which makes a test pass that the others do not. The order
     is: the most passing tests, then the fewest repairs, then the best ones."""
     best = ranked[:MOST]
     groups = chain.from_iterable(combinations(best, size) for size in range(2, len(best) + 1))
-    together = (_join(group) for group in groups if _each_adds(group))
+    together = (_combined(group) for group in groups if _each_adds(group))
     return iter(sorted(filter(None, together), key=lambda repair: -len(repair.gained)))
 
 
@@ -63,7 +63,7 @@ def idle_lines(summaries: Iterable[Summary], patch: Callable[[str], bytes]) -> f
     return frozenset((file.path, line) for file in files for line in file.gone | file.beside)
 
 
-def _join(group: Sequence[Repair]) -> Repair | None:
+def _combined(group: Sequence[Repair]) -> Repair | None:
     """All repairs at once; None where two are in the same place."""
     changes: dict[str, tuple[Change, ...]] = {}
     for repair in group:

@@ -1,4 +1,4 @@
-"""Planting our pytest plugins in a fork, so that whatever Python the test command starts loads them.
+"""Our pytest plugins, written into a fork so that whatever Python the test command starts loads them.
 
 The command is the user's: it may set PYTHONPATH itself, or hide pytest behind make. The plugins therefore go into a
 folder that PYTHONPATH names, also where the command itself assigns PYTHONPATH, and into the site-packages of the
@@ -14,9 +14,9 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
+from agent.measure.inside import program_source
 from sandboxes import Sandbox
 
 SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
@@ -76,8 +76,8 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Unguessable names for one run in one fork."""
+class RunNames:
+    """The unguessable names of one run in one fork: of its folder, its report and its plugins."""
 
     folder: str
     site_packages: tuple[str, ...]
@@ -93,7 +93,7 @@ class Plan:
 
     def copies(self, plugin: str) -> list[str]:
         """The folders that a plugin is written to."""
-        return [f"{place}/{plugin}" for place in (self.folder, *self.site_packages)]
+        return [f"{folder}/{plugin}" for folder in (self.folder, *self.site_packages)]
 
 
 def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:
@@ -103,16 +103,16 @@ def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in found.stdout.decode().split("\n") if line.startswith("/")))
 
 
-def plan(site_packages: Sequence[str], *, trace: bool = False) -> Plan:
+def run_names(site_packages: Sequence[str], *, trace: bool = False) -> RunNames:
     """Choose the names of a run's plugins: the reporter, preceded by the tracer with `trace`."""
     folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
     plugins = tuple(f"m{secrets.token_hex(8)}" for _ in range(2 if trace else 1))
-    return Plan(folder, tuple(site_packages), f"{folder}/{secrets.token_hex(8)}", secrets.token_hex(16), plugins)
+    return RunNames(folder, tuple(site_packages), f"{folder}/{secrets.token_hex(8)}", secrets.token_hex(16), plugins)
 
 
-def plant_reporter(
+def install_reporter(
     box: Sandbox,
-    planned: Plan,
+    names: RunNames,
     wanted: Sequence[str],
     limits: Limits,
     *,
@@ -124,46 +124,44 @@ def plant_reporter(
     """Write the reporting plugin; it runs only the `wanted` tests, or all when there are none. `by_path`: give pytest
     their files instead of the command's selection. `part`: the index of this part, from 0, and the number of parts.
     `archives`: paths of rewritten test files. `archive`: write one of those that are in none."""
-    orders = orders_of(planned, wanted, limits, by_path=by_path) | {"part": part, "archives": archives}
-    orders |= {"archive": planned.archive} if archive else {}
-    _write_copies(box, planned.copies(planned.plugins[-1]), REPORTER, **orders)
+    orders = orders_of(names, wanted, limits, by_path=by_path) | {"part": part, "archives": archives}
+    orders |= {"archive": names.archive} if archive else {}
+    _write_copies(box, names.copies(names.plugins[-1]), REPORTER, **orders)
 
 
-def plant_prober(
+def install_prober(
     box: Sandbox,
-    planned: Plan,
+    names: RunNames,
     wanted: Sequence[str],
     limits: Limits,
     probes: Sequence[Mapping[str, object]],
     *,
     by_path: bool = False,
 ) -> None:
-    """Like `plant_reporter`, and record values at the probes (`agent.measure.inside.watching`)."""
-    orders = orders_of(planned, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
-    _write_copies(
-        box, planned.copies(planned.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **orders
-    )
+    """Like `install_reporter`, and record values at the probes (`agent.measure.inside.watching`)."""
+    orders = orders_of(names, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
+    _write_copies(box, names.copies(names.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **orders)
 
 
-def orders_of(planned: Plan, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
+def orders_of(names: RunNames, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
     """The orders for a program in the sandbox."""
     return {
         "wanted": list(wanted),
         "by_path": by_path,
         **limits.orders(),
-        "report": planned.report,
-        "nonce": planned.nonce,
-        "folder": planned.folder,
-        "plugins": planned.plugins,
-        "copies": [copy for plugin in planned.plugins for copy in planned.copies(plugin)],
+        "report": names.report,
+        "nonce": names.nonce,
+        "folder": names.folder,
+        "plugins": names.plugins,
+        "copies": [copy for plugin in names.plugins for copy in names.copies(plugin)],
     }
 
 
-def plant_tracer(box: Sandbox, planned: Plan) -> str:
+def install_tracer(box: Sandbox, names: RunNames) -> str:
     """Write the plugin that records executed lines, and a copy of our coverage package in case the sandbox has none.
     Returns the path of the result, JSON: test id -> path relative to the workspace -> line numbers."""
-    library, lines = f"{planned.folder}/library", f"{planned.folder}/lines"
-    copies = planned.copies(planned.plugins[0])
+    library, lines = f"{names.folder}/library", f"{names.folder}/lines"
+    copies = names.copies(names.plugins[0])
     _write_copies(box, copies, ["tracer"], root=box.workdir, omit=OMITTED, library=library, lines=lines)
     found = importlib.util.find_spec("coverage")
     assert found is not None
@@ -174,15 +172,15 @@ def plant_tracer(box: Sandbox, planned: Plan) -> str:
     return lines
 
 
-def shell(command: str, planned: Plan) -> list[str]:
+def shell(command: str, names: RunNames) -> list[str]:
     """The argv that runs the user's command with the plugins importable."""
-    options = " ".join(f"-p {plugin}" for plugin in planned.plugins)
+    options = " ".join(f"-p {plugin}" for plugin in names.plugins)
     prologue = (
-        f"export PYTHONPATH={planned.folder}${{PYTHONPATH:+:$PYTHONPATH}}"
+        f"export PYTHONPATH={names.folder}${{PYTHONPATH:+:$PYTHONPATH}}"
         f' PYTEST_ADDOPTS="{options}${{PYTEST_ADDOPTS:+ $PYTEST_ADDOPTS}}"'
-        f" PYTEST_PLUGINS={','.join(planned.plugins)}${{PYTEST_PLUGINS:+,$PYTEST_PLUGINS}}"
+        f" PYTEST_PLUGINS={','.join(names.plugins)}${{PYTEST_PLUGINS:+,$PYTEST_PLUGINS}}"
     )
-    own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={planned.folder}:", command)
+    own = re.sub(r"(?<!\w)PYTHONPATH=", f"PYTHONPATH={names.folder}:", command)
     return ["/bin/sh", "-c", f"{prologue}\n{own}"]
 
 
@@ -190,8 +188,7 @@ def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str],
     """Write a package of these programs; the last one is started with `orders`."""
     start = f"import json\n\nfrom .{programs[-1]} import begin\n\n"
     start += f"pytest_load_initial_conftests = begin(json.loads({json.dumps(orders)!r}))\n"
-    inside = resources.files("agent.measure.inside")
-    files = {"__init__": start.encode()} | {name: (inside / f"{name}.py").read_bytes() for name in programs}
+    files = {"__init__": start.encode()} | {name: program_source(f"{name}.py") for name in programs}
     for folder in folders:
         try:
             for name, source in files.items():

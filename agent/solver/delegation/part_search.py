@@ -1,4 +1,4 @@
-"""Work on one part: a search in states of its own, as for any task."""
+"""PartResult on one part: a search in states of its own, as for any task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sandboxes import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PartResult:
     """The result of the search of a part."""
 
     base: Snapshot
@@ -35,14 +35,14 @@ class Work:
     """The turn in which a model submitted that state, or left it unsubmitted; None: no model made the state."""
 
 
-Worker = Callable[[Task, Snapshot, Path, int, Run], Work]
+PartSearch = Callable[[Task, Snapshot, Path, int, Run], PartResult]
 """Searches a part: its task, the state to begin at, the directory of its run, the number of parts, the delegating run.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
-    """A `Worker` that runs `agent.solver.solve.solve`. `make_parts(settings, run, held)` makes the components of a
+class PartSearcher:
+    """A `PartSearch` that runs `agent.solver.solve.solve`. `make_parts(settings, run, held)` makes the components of a
     search, with the sandboxes and the budget of the delegating run. Thread-safe."""
 
     settings: Settings
@@ -50,7 +50,7 @@ class Workers:
     cancel: Cancel
     on_event: Callable[[Event], None]
 
-    def __call__(self, task: Task, base: Snapshot, directory: Path, parts: int, prior_run: Run) -> Work:
+    def __call__(self, task: Task, base: Snapshot, directory: Path, parts: int, prior_run: Run) -> PartResult:
         """Search a part from a state, or continue the search; a solved one is not run again. States that
         `prior_run`, the delegating run, has measured are not measured again.
 
@@ -64,15 +64,21 @@ class Workers:
                 run.record(Started(dump_task(task), dumped, base))
             components = self.make_parts(settings, run, held)
             result = solver.solve(
-                task, components, run, settings=dumped, cancel=self.cancel, on_event=self._tell, prior_run=prior_run
+                task,
+                components,
+                run,
+                settings=dumped,
+                cancel=self.cancel,
+                on_event=self._pass_on_usage,
+                prior_run=prior_run,
             )
             if result.best_node is None:
-                return Work(base, None, result.resolved, result)
+                return PartResult(base, None, result.resolved, result)
             best = run.tree[result.best_node]
             done = result.resolved or not run.tree.root.report.failures
-            return Work(base, best.snapshot, done, result, _turn(best, task.id) if best.by_model else None)
+            return PartResult(base, best.snapshot, done, result, _turn(best, task.id) if best.by_model else None)
 
-    def _tell(self, event: Event) -> None:
+    def _pass_on_usage(self, event: Event) -> None:
         """Pass on events about usage. The states of the search do not belong to the delegating run."""
         if isinstance(event, (Spent, Asked, Refused)):
             self.on_event(event)

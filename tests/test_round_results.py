@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from agent.budget import Usage
 from agent.run.events import Added, Merged, Noted, Round, Spent, Started
 from agent.run.run import Run
-from agent.solver.refine.worth import Changes, RoundResult, changes, round_results
+from agent.solver.refine.round_results import RefinementCounts, RoundResult, refinement_counts, round_results
 from benchmarks.batch.batch import Attempt, Batch, Identity
 from benchmarks.cli.app import app
 from benchmarks.grading.verdicts import Verdict, patch_digest
@@ -27,18 +27,18 @@ RIGHT, WRONG = b"right", b"wrong"
 class TestTheFourCounts:
     def test_add_up_to_all_and_give_both_rates(self) -> None:
         pairs = [(True, True)] * 3 + [(True, False)] + [(False, True)] * 2 + [(False, False)] * 6
-        found = Changes.of(pairs)
+        found = RefinementCounts.of(pairs)
         assert (found.kept, found.lost, found.fixed, found.missed) == (3, 1, 2, 6)
         assert found.total == len(pairs)
         assert (found.kept_right, found.fixed_wrong) == (0.75, 0.25)
 
     def test_give_no_rate_of_nothing(self) -> None:
-        assert (Changes.of([(True, True)]).fixed_wrong, Changes.of([]).kept_right) == (None, None)
+        assert (RefinementCounts.of([(True, True)]).fixed_wrong, RefinementCounts.of([]).kept_right) == (None, None)
 
     def test_of_a_run_are_those_of_its_later_waves_against_the_best_before(self) -> None:
         solved = [False, True, False, True]
         grown = [RoundResult(n, 1, each, 0.0, "", Usage(), 0.0) for n, each in enumerate(solved, 1)]
-        assert changes(grown) == Changes(kept=1, lost=1, fixed=1, missed=0)
+        assert refinement_counts(grown) == RefinementCounts(kept=1, lost=1, fixed=1, missed=0)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ class TestARun:
         run.record(Merged(0, 3, elapsed_s=10.0))
         second, third = round_results(run)[1:]
         assert (second.solved, third.solved, third.value) == (True, True, 1.0)
-        assert changes(round_results(run)) == Changes(kept=1, fixed=1)
+        assert refinement_counts(round_results(run)) == RefinementCounts(kept=1, fixed=1)
 
     def test_counts_what_was_refuted_as_wrong(self, run: Run) -> None:
         run.record(Noted(3, "verdict", {"solved": False, "patch": "def"}))
@@ -119,8 +119,8 @@ class TestABatch:
         graded = dict(verdict(name, patch) for name in "abceg" for patch in (RIGHT, WRONG))
         found = refinement(attempts, graded)
         assert found is not None
-        assert found.by_visible == Changes(kept=1, lost=1, fixed=2, missed=2)
-        assert found.by_hidden == Changes(kept=1, lost=1, fixed=2, missed=1)
+        assert found.by_visible == RefinementCounts(kept=1, lost=1, fixed=2, missed=2)
+        assert found.by_hidden == RefinementCounts(kept=1, lost=1, fixed=2, missed=1)
 
     @pytest.mark.parametrize("failed", [RIGHT, WRONG])
     def test_leaves_out_what_the_world_failed_to_grade(self, failed: bytes) -> None:
@@ -129,7 +129,7 @@ class TestABatch:
         graded[key] = replace(graded[key], status="error")
         found = refinement([attempt("a", [False, True], WRONG, RIGHT)], graded)
         assert found is not None
-        assert found.by_hidden == Changes()
+        assert found.by_hidden == RefinementCounts()
 
     def test_says_what_each_wave_cost_beside_what_it_was_the_first_to_solve(self) -> None:
         attempts = [attempt("a", [True, True]), attempt("b", [False, True, True]), attempt("c", [False, False])]
@@ -157,4 +157,4 @@ class TestABatch:
         spent = "2 test runs, 10 tokens, 0.5000 dollars, 2 s; 1 of 4 attempts"
         assert f"round 2: 1 of 1 solved first by it; {spent}" in text
         data = json.loads(CliRunner().invoke(app, ["report", str(tmp_path), "--json"]).stdout)
-        assert data["refinement"]["visible"] == Changes(fixed=1).to_json()
+        assert data["refinement"]["visible"] == RefinementCounts(fixed=1).to_json()

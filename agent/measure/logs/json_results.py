@@ -12,7 +12,7 @@ ENDS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED,
 """By the first four letters in lower case: `PASSED` and `pass` are both in use."""
 
 
-def told(text: str) -> Iterator[tuple[str, Outcome]]:
+def json_results(text: str) -> Iterator[tuple[str, Outcome]]:
     """The tests in the first JSON object that starts a line."""
     for name, end in _pairs(_first(text)):
         if isinstance(name, str) and isinstance(end, str) and (outcome := ENDS.get(end.lower()[:4])):

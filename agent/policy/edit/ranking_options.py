@@ -11,10 +11,10 @@ from agent.models import Model
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import ScoringModel
 from agent.policy.edit.counts import Counts
-from agent.policy.edit.ranking import ByCounts, ByModel, Likeliest, Ranking, Together, Uniform
+from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, Together, Uniform
 
 
-def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
+def ranking_of(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
     """The ranking, and the remaining options. `by` names the rankings, joined by a plus; the default is `mutate`,
     together with a file of counts and a model where they are set.
 
@@ -32,7 +32,7 @@ def chosen(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[
 def _ranking(name: str, by: str, counts: Any, model: Any, models: Callable[[str], Model]) -> Ranking:
     match name:
         case "mutate":
-            return Likeliest()
+            return MutateOrder()
         case "uniform":
             return Uniform()
         case "counts" if counts:

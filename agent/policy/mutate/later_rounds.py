@@ -10,24 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from agent.policy import Position, Proposal
-from agent.policy.mutate.candidates import Candidate, compiles, distinct, put_back
-from agent.policy.mutate.rejoin import Repair, idle_lines, joined, repairs
+from agent.policy.mutate.candidates import Candidate, compiles, distinct, with_idle_lowered
+from agent.policy.mutate.combining import Repair, combined, idle_lines, repairs
 from agent.policy.mutate.source import Source, Unsupported, apply, edits
 
 
-def later(
+def proposals_of_later_round(
     position: Position, ranked: Sequence[Candidate], sources: Mapping[str, Source], patch: Callable[[str], bytes]
 ) -> Iterator[Proposal]:
     """The proposals of a later round: combined repairs of earlier rollouts, then single edits. Continuing from one
     repair alone is left to a rollout that begins at its state (`agent.solver.refine.local`)."""
     summaries = position.briefing.summaries if position.briefing else ()
     cache = dict(sources)
-    combined = joined(repairs(summaries, _goals(position), patch, lambda path: _source(position, path, cache)))
-    proposals = filter(None, [_together(repair, cache) for repair in combined])
-    return chain(proposals, single(put_back(ranked, idle_lines(summaries, patch)), sources))
+    together = combined(repairs(summaries, _goals(position), patch, lambda path: _source(position, path, cache)))
+    proposals = filter(None, [_combined_proposal(repair, cache) for repair in together])
+    return chain(proposals, proposals_of(with_idle_lowered(ranked, idle_lines(summaries, patch)), sources))
 
 
-def single(ranked: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[Proposal]:
+def proposals_of(ranked: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterator[Proposal]:
     """The candidates as proposals, the likeliest first."""
     top = ranked[0].score if ranked else 1.0
     for candidate, _ in distinct(ranked, sources):
@@ -38,7 +38,7 @@ def single(ranked: Sequence[Candidate], sources: Mapping[str, Source]) -> Iterat
         )
 
 
-def unmended(position: Position) -> set[str]:
+def goals_to_fix(position: Position) -> set[str]:
     """The goal tests (without goals, the tests that failed at first) that fail at the position and that no rollout of
     its briefing has fixed. If there are none, all failing goals; if no goal fails, all goals."""
     goals = _goals(position)
@@ -62,7 +62,7 @@ def _source(position: Position, path: str, cache: dict[str, Source]) -> Source |
     return cache[path]
 
 
-def _together(repair: Repair, sources: Mapping[str, Source]) -> Proposal | None:
+def _combined_proposal(repair: Repair, sources: Mapping[str, Source]) -> Proposal | None:
     """All of a repair's changes; None where a resulting file is not valid Python."""
     if not all(compiles(apply(sources[path].data, changes)) for path, changes in repair.changes.items()):
         return None

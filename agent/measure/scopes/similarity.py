@@ -1,4 +1,4 @@
-"""Likeness of a test file and a change: by file name and by shared identifiers.
+"""Similarity of a test file and a change: by file name and by shared identifiers.
 
 This is how a developer looks for tests: those named after the file, or about the same things.
 """
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import log, sqrt
 from posixpath import basename, dirname
 
-from agent.measure.scopes.changed import Changed
+from agent.measure.scopes.changed import FileChange
 from agent.measure.scopes.index import Index
 
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -37,7 +37,7 @@ WORDS, USERS = 4.0, 4.0
 than 1."""
 
 
-class Likeness:
+class Similarity:
     """Scores the test files of an index against changes."""
 
     def __init__(self, index: Index, tests: Collection[str]) -> None:
@@ -49,7 +49,7 @@ class Likeness:
         self._mean = sum(self._lengths.values()) / max(1, len(self._lengths)) or 1.0
         self._rarity = rarity(self._words.values(), len(self._words))
 
-    def by_name(self, changed: Mapping[str, Changed]) -> dict[str, float]:
+    def by_name(self, changed: Mapping[str, FileChange]) -> dict[str, float]:
         """How alike the path of each test file is to those of the changed files, in (0, 1]; others are left out."""
         found: dict[str, float] = {}
         for path, change in changed.items():
@@ -60,7 +60,7 @@ class Likeness:
                     found[test] = alike
         return found
 
-    def by_words(self, changed: Mapping[str, Changed]) -> dict[str, float]:
+    def by_words(self, changed: Mapping[str, FileChange]) -> dict[str, float]:
         """How much the text of each test file is about the changes, in (0, 1]; the best has 1 if it is alike enough.
         Test files without a hit are left out."""
         wanted = terms(changed).items()
@@ -96,7 +96,7 @@ def rarity(documents: Iterable[Collection[str]], count: int) -> dict[str, float]
     return {word: log(1 + (count - times + 0.5) / (times + 0.5)) for word, times in spread.items()}
 
 
-def terms(changed: Mapping[str, Changed]) -> dict[str, float]:
+def terms(changed: Mapping[str, FileChange]) -> dict[str, float]:
     """The identifiers that a test of these changes might mention, with weights up to NAMED."""
     weights: dict[str, float] = {}
 
@@ -107,8 +107,8 @@ def terms(changed: Mapping[str, Changed]) -> dict[str, float]:
     for change in changed.values():
         for word in change.words:
             add(word, min(1.0, WORDS / len(change.words)))
-        for name, removes in change.users.items():
-            add(name.rsplit(".", 1)[-1], min(1.0, USERS / len(change.users)) / removes)
+        for name, distance in change.users.items():
+            add(name.rsplit(".", 1)[-1], min(1.0, USERS / len(change.users)) / distance)
         for name in change.names:
             *holders, last = name.split(".")
             add(last, NAMED)
@@ -117,7 +117,7 @@ def terms(changed: Mapping[str, Changed]) -> dict[str, float]:
     return dict(sorted(weights.items()))
 
 
-def _change_words(path: str, change: Changed) -> dict[str, float]:
+def _change_words(path: str, change: FileChange) -> dict[str, float]:
     """Words that a test of this change might be named by, with their weights."""
     weights: dict[str, float] = {}
     folders = dirname(path).split("/") if dirname(path) else []
@@ -125,7 +125,7 @@ def _change_words(path: str, change: Changed) -> dict[str, float]:
     if stem == "__init__" and folders:
         stem = folders.pop()
     sources = [(stem, STEM)]
-    sources += [(folder, FOLDER * 0.8**removes) for removes, folder in enumerate(reversed(folders))]
+    sources += [(folder, FOLDER * 0.8**distance) for distance, folder in enumerate(reversed(folders))]
     sources += [(part, SYMBOL) for name in change.names for part in name.split(".")]
     for text, weight in sources:
         for word in name_words(text):
@@ -154,16 +154,16 @@ def _singular(word: str) -> str:
 
 def _convention(path: str, test: str) -> float:
     """How well place and name of a test follow the usual conventions for a file, in [0, 1]."""
-    folders, stem = _home(path)
-    test_folders, test_stem = _home(test)
-    place = _agreement(folders, test_folders)
+    folders, stem = _folders_and_stem(path)
+    test_folders, test_stem = _folders_and_stem(test)
+    place = _shared_part(folders, test_folders)
     stems = {stem, stem.strip("_"), "_".join([*folders[-1:], stem.strip("_")])}
     if test_stem and test_stem.strip("_") in stems:
         return SAME_STEM + (1 - SAME_STEM) * place
     return SAME_PLACE * place if test_folders else 0.0
 
 
-def _home(path: str) -> tuple[list[str], str]:
+def _folders_and_stem(path: str) -> tuple[list[str], str]:
     """The folders of a file without those that only hold tests or sources, and its name without test markers.
     `__init__.py` and `tests.py` are named after their folder."""
     folders = [part for part in dirname(path).split("/") if part not in ("", "test", "tests", "src", "lib", "testing")]
@@ -173,7 +173,7 @@ def _home(path: str) -> tuple[list[str], str]:
     return [TEST_NAMES.sub("", folder) for folder in folders], stem
 
 
-def _agreement(folders: list[str], others: list[str]) -> float:
+def _shared_part(folders: list[str], others: list[str]) -> float:
     """How far two folders agree, from either end; the first part of one may be the project's own package."""
     if folders == others or folders[1:] == others:
         return 1.0
