@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from agent.actions import Edit
 from agent.cli.app import app
+from agent.errors import UsageError
 from agent.learning.export import Row
 from agent.models.scripted import answer
 from agent.recipes import everything, named
@@ -21,10 +24,12 @@ from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from benchmarks.cli.app import app as bench
 from tests.exporting import TASK, Recorder, chat_tree, edit, failing_call, small_tree
+from tests.halves import HIGH, LOW, SPOILT, halves
 from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
 from tests.projects import commit
-from tests.scripted_server import ScriptedServer, says
+from tests.recipe_cases import Case, solve
+from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
 
@@ -117,10 +122,18 @@ EXPORTS: dict[str, tuple[Callable[[Path], Run], Callable[[Row], object]]] = {
 """A recorded run, and the row that only the format and the options of the recipe make of it."""
 
 
-def exported(name: str, begins: str, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def exported(
+    name: str, begins: str, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *more: object
+) -> list[Row]:
+    """The rows that a command of a recipe makes of a run; none where it says that there are none."""
     folder.mkdir()
     monkeypatch.chdir(folder)
-    carry_out(name, begins, RUN=run)
+    try:
+        carry_out(name, begins, RUN=run, more=more)
+    except UsageError as why:
+        if "nothing was written" not in str(why):
+            raise
+        return []
     (out,) = folder.iterdir()
     return [json.loads(line) for file in out.glob("*.jsonl") for line in file.read_text().splitlines()]
 
@@ -133,6 +146,57 @@ def test_the_commands_of_a_recipe_make_the_rows_that_only_they_make(name, tmp_pa
     begins = f"export RUN... --format {formats[name]}" if name in formats else "export"
     rows = exported(name, begins, tmp_path / "run", tmp_path / "rows", monkeypatch)
     assert any(only(row) for row in rows), rows
+
+
+@pytest.mark.parametrize("more", [(), ("--set", "calls=0")])
+def test_portool_counts_a_failed_call_against_a_step_where_the_outcomes_are_equal(more, tmp_path, monkeypatch):
+    made = Recorder(tmp_path / "run")
+    for line in ("well", "ill"):
+        made.add(0, 0.1, [edit(line, ok=line == "well")])
+    made.close().close()
+    rows = exported("portool", "export", tmp_path / "run", tmp_path / "rows", monkeypatch, *more)
+    well, ill = (row["advantage"] for row in rows)
+    assert (well > ill) == (not more)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two searches of a judged model for one task. In the first, a wrong edit is followed by half a repair, and that by
+    the other half; in the second, the first line of work solves the task."""
+    folder = tmp_path_factory.mktemp("searched")
+    repo = halves(folder / "repo")
+    options = ["search.name=mcts", "value.name=judge", "search.widen=1", "budget.max_nodes=9"]
+    runs = {"long": ([SPOILT], [LOW], [HIGH]), "short": ([LOW, HIGH],)}
+    for name, lines in runs.items():
+        solve(repo, folder / name, Case("", len, lines, options, tested=True), "").close()
+    return [folder / name for name in runs]
+
+
+def mixes_judgement(row: Row) -> bool:
+    """Whether the score of the wrong edit lies half way between its value and what the judge says of it."""
+    return row["scores"][1] == pytest.approx((0.208 + 0.4) / 2)
+
+
+SEARCHED: list[tuple[str, Callable[[Row], object], str]] = [
+    ("mcts-dpo", lambda row: not row["provenance"]["exact"], "told=same"),
+    ("tp-llama", lambda row: not row["provenance"]["exact"], "told=same"),
+    ("treecua", lambda row: row.get("other"), "runs=one"),
+    ("agent-q", mixes_judgement, "mix=1.0"),
+    ("portool", is_blend, "w=1.0"),
+    ("treeps-rag", is_gain, "credit=fork"),
+    ("gigpo", is_sum, "w=0"),
+]
+"""What is so of a row of the two searches, and the option without which it is so of none."""
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize(("name", "only", "off"), SEARCHED, ids=[f"{name} {off}" for name, _, off in SEARCHED])
+def test_rows_of_a_search_are_as_the_options_of_a_recipe_make_them(name, only, off, searched, tmp_path, monkeypatch):
+    long, short = searched
+    on = exported(name, "export", long, tmp_path / "on", monkeypatch, short)
+    without = exported(name, "export", long, tmp_path / "off", monkeypatch, short, "--set", off)
+    assert (any(map(only, on)), any(map(only, without))) == (True, False), on
 
 
 def changed(line: str) -> str:
@@ -188,19 +252,30 @@ def test_rows_of_tasks_that_are_solved_more_often_come_first(more, tmp_path):
 def test_codetracer_names_the_step_at_which_a_run_went_wrong(tmp_path):
     broken = state(1, 0, 0.0, report({"t.py::zero": ZERO, "t.py::some": "E   assert 0"}), changes=("< 0", "< 9"))
     run = recorded(tmp_path / "run", task("x"), states=(REPAIR[0], broken), status="no_patch", verified=False)
-    assert "> " in carry_out("codetracer", "diagnose", RUN=run)
+    told = carry_out("codetracer", "diagnose", RUN=run)
+    assert "onset    state 1: a regression that was never fixed\n" in told
+    assert "why      state 1 broke t.py::some, which had passed" in told
+    assert f"ramify fork {run} 0 --hint" in told
 
 
-def test_trace2skill_makes_a_directory_that_cites_its_runs(tmp_path, monkeypatch):
-    recorded(tmp_path / "run", task("mean([]) divides"))
+def test_trace2skill_makes_a_directory_of_what_a_model_learned_of_each_run_and_merged(tmp_path, monkeypatch):
+    runs = [recorded(tmp_path / name, task(f"{name}([]) divides")) for name in ("mean", "median")]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    lesson = "Ask what a reduction does with nothing."
-    said = says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
-    with ScriptedServer([said]) as server:
-        more = ("-c", f"model.base_url={server.url}")
-        carry_out("trace2skill", "memory skills build", RUN=tmp_path / "run", MODEL="openai/tiny", more=more)
-    assert f"- {lesson} [run-" in (tmp_path / "skills" / "SKILL.md").read_text()
+    merged = "Ask what a reduction does with nothing."
+
+    def said(body: Mapping[str, Any]) -> Reply:
+        asked = body["messages"][-1]["content"]
+        if "say the same, or are cases of one thing" in asked:
+            return says(json.dumps({"skills": [{"lessons": [1, 2], "text": merged}], "contradictions": []}))
+        lesson = f"A {'median' if 'median' in asked else 'mean'} of nothing is asked for."
+        return says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
+
+    with ScriptedServer(said) as server:
+        more = (runs[1], "-c", f"model.base_url={server.url}")
+        carry_out("trace2skill", "memory skills build", RUN=runs[0], MODEL="openai/tiny", more=more)
+    (skill,) = (line for line in Path("skills/SKILL.md").read_text().splitlines() if line.startswith("- "))
+    assert re.fullmatch(rf"- {re.escape(merged)} \[mean-\S+, median-\S+\]", skill), skill
     for memory in ("TRIAL", "FILE"):
         assert "took 1 skill of" in carry_out("trace2skill", f"memory skills load skills --memory {memory}")
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import chain, repeat
+from dataclasses import replace
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from agent.actions import Edit
+from agent.actions import Edit, Shell, Write
+from agent.actions.tools import as_call
 from agent.analysis.report.tree import facts
 from agent.build.composition import check, resume
 from agent.cli.app import app
@@ -27,23 +27,35 @@ from agent.learning.memory import Memory
 from agent.learning.memory.recall import OPENING
 from agent.learning.memory.remembering import LESSON
 from agent.recipes import GROUPS, everything, named, names
-from agent.run.events import Added, Begun, Spent
-from agent.run.rollouts import Briefing
+from agent.run.events import Begun
 from agent.run.run import Run
-from agent.run.tree.choice import EXCHANGED, Choice
-from agent.run.tree.evaluation import MANIPULATION
+from agent.run.tree.choice import EXCHANGED
 from agent.solver.contrast import suspects
 from tests import commands
-from tests.attacks.cheats import NOTHING
 from tests.exporting import Recorder
 from tests.halves import HIGH, LOW, SOURCE, SPOILT, TESTS, halves
 from tests.memories import recorded, task
 from tests.projects import commit
+from tests.recipe_cases import (
+    CASES,
+    HALVES,
+    LEARNED,
+    LOWER,
+    OFF,
+    SPECIAL_HIGH,
+    SPECIAL_LOW,
+    SUMMARY,
+    Case,
+    answering,
+    asked,
+    choices,
+    environment,
+    solve,
+)
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import remember
 from tests.tiers import slow_but
 
-ROOT = Path(__file__).parent.parent
 SEARCHES = [recipe for recipe in everything() if recipe.kind == "search"]
 COMMANDS = [recipe for recipe in everything() if recipe.kind == "command"]
 CORE = """swe-search codetree weboperator i-mcts mcgs toolchain-star r-mcts ets go-explore mars2 hgm rtv-pdr sage evogit
@@ -114,237 +126,15 @@ def test_every_recipe_is_told_in_full(recipe):
     assert (recipe.kind == "search") == bool(recipe.settings)
 
 
-VERDICT = {
-    "return_to": "0",
-    "value": 0.4,
-    "interest": 0.8,
-    "verdict": "refine",
-    "assessment": "Only one half is right.",
-}
-PLAN = {"steps": ["Mend `high` as well."], "feedback": "The other half was overlooked."}
-SUMMARY: dict[str, object] = {"hypothesis": "a half", "outcome": "improved", "progress": "one half"}
-SUMMARY |= {key: [] for key in ("files_read", "files_changed", "commands", "tests_passed", "tests_failed")}
-SUMMARY |= {"failure_modes": [], "risks": [], "insights": []}
-SUSPECTS = {"suspects": [{"attempt": "A", "kind": "tests", "reason": "It asks for [1, 2]."}]}
-LEARNED = "Ask which half a name promises."
-SAYS = {
-    "How likely does": json.dumps(VERDICT),
-    "Rank all of them": json.dumps({"ranking": ["B", "A"]}),
-    "What do you expect of it?": json.dumps({"score": 35}),
-    "Contrast what was expected": json.dumps({"reflection": LEARNED}),
-    "Compare the attempts with each other": json.dumps(SUSPECTS),
-    "Make the strongest honest case": "It is right.",
-    "Which attempt solves": json.dumps({"winner": "A", "reason": "It is shorter."}),
-    "Draw one plan": json.dumps(PLAN),
-    "Report on this attempt": json.dumps(SUMMARY),
-}
-"""What the model answers to questions without tools, by a mark in them."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A recipe, what a model does under it, and what its mechanism alone leaves in the journal."""
-
-    recipe: str
-    made: Callable[[Run], object]
-    lines: Sequence[Sequence[Edit]] = ()
-    """What the model does in each line of work before it submits, the last one again and again; none: `mutate`
-    searches."""
-    options: Sequence[str] = ()
-    tested: bool = False
-    """Whether the model runs the tests before it submits, so that a state in the middle of a line is recorded."""
-
-
-def choices(run: Run) -> list[Choice]:
-    return [event.choice for event in run.journal.events() if isinstance(event, Added) and event.choice]
-
-
-def chosen_by(run: Run, *terms: str, count: int | None = None) -> bool:
-    """Whether a choice was made by these terms; by no others, if there were `count`."""
-    found = [set(reason.terms) for choice in choices(run) for reason in choice.reasons]
-    return any(set(terms) <= each and count in (None, len(each)) for each in found)
-
-
-def chose_against_the_score(run: Run) -> bool:
-    """Whether a model's word sent the search to a state with another before it by the score."""
-    found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("chosen") == 1]
-    return any(reason.rival_terms and reason.rival_terms["score"] > reason.terms["score"] for reason in found)
-
-
-def faded(run: Run) -> bool:
-    """Whether a state was chosen by a value that is not its own yet, as its prior counts beside it."""
-    found = [reason for choice in choices(run) for reason in choice.reasons if reason.terms.get("visits") == 1]
-    return any(abs(reason.terms["value"] - run.tree[reason.node].value) > 0.01 for reason in found)
-
-
-def placed(run: Run) -> bool:
-    """Whether a state was chosen for more than any unsolved state is worth, as its place among its siblings counts."""
-    best = max(node.value for node in run.tree if not node.evaluation.solved)
-    found = [reason for choice in choices(run) for reason in choice.reasons if "explore" in reason.terms]
-    return any(reason.terms["value"] > best and run.tree[reason.node].evaluation.expected == 1 for reason in found)
-
-
-def began(run: Run) -> set[str]:
-    """The policies whose expansions began."""
-    return {event.policy_id for event in run.journal.events() if isinstance(event, Begun)}
-
-
-def measured_once(run: Run) -> bool:
-    """Whether two expansions led to one state, which was tested once."""
-    states = [node.state_hash for node in run.tree]
-    tests = [event for event in run.journal.events() if isinstance(event, Spent) and event.what == "tests"]
-    return len(set(states)) < len(states) > len([event for event in tests if event.usage.measurements])
-
-
-def valued_by(run: Run, name: str) -> bool:
-    return any(name in node.evaluation.parts for node in run.tree)
-
-
-def asked(run: Run, mark: str) -> bool:
-    """Whether a model was asked something with this in it."""
-    return any(mark in str(run.conversations.whole(each.conversation.digest)[-1]) for each in run.asked)
-
-
-def briefings(run: Run) -> list[Briefing]:
-    return [each.briefing for each in run.rounds if each.briefing]
-
-
-NOTHING_RUNS = f"import _pytest.python as python\npython.{NOTHING}"
-FORGE = replace(LOW, new="    return 0\n\n\n" + NOTHING_RUNS + "\n\ndef twice")
-LOWER = replace(LOW, new=LOW.new.replace("min(numbers)", "sorted(numbers)[0]"))
-HALVES = ([LOW], [LOWER], [HIGH])
-
-CASES = [
-    Case(
-        "swe-search",
-        lambda run: (
-            chosen_by(run, "exploitation", "fruitless") and valued_by(run, "judge") and asked(run, "honest case")
-        ),
-        HALVES,
-        ["rollouts=2", "tournament.votes=1"],
-    ),
-    Case(
-        "codetree",
-        lambda run: {"strategy", "solution", "debug"} <= {node.kind for node in run.tree},
-        HALVES,
-        ["search.strategies=1", "budget.max_nodes=4"],
-    ),
-    Case(
-        "weboperator",
-        lambda run: chosen_by(run, "stale", "unsafe") and measured_once(run),
-        ([SPOILT],),
-        ["value.name=tests", "budget.max_nodes=4"],
-    ),
-    Case(
-        "mcgs", lambda run: any(choice.act == "fuse" and not choice.because for choice in choices(run)), ([LOW], [HIGH])
-    ),
-    Case("toolchain-star", lambda run: chosen_by(run, "g", "h", "fatigue"), options=["budget.max_nodes=3"]),
-    Case("ets", lambda run: chosen_by(run, "score", "level", count=2), options=["budget.max_nodes=3"]),
-    Case(
-        "go-explore",
-        lambda run: chosen_by(run, "seen", "tried", "interest") and chose_against_the_score(run),
-        HALVES,
-        ["budget.max_nodes=6"],
-        tested=True,
-    ),
-    Case(
-        "mars2",
-        lambda run: {"chat", "mutate"} <= {policy_id.split("/")[0] for policy_id in began(run)},
-        HALVES,
-        ['panel=["mutate"]', "seed=1", "budget.max_nodes=4"],
-    ),
-    Case(
-        "i-mcts",
-        lambda run: faded(run) and any(node.prior == node.evaluation.expected == 0.35 for node in run.tree),
-        HALVES,
-        ["budget.max_nodes=4"],
-    ),
-    Case(
-        "r-mcts",
-        lambda run: chosen_by(run, "visits", "expansions") and valued_by(run, "debate"),
-        HALVES,
-        ["memory.path=memory.db", "budget.max_nodes=3"],
-    ),
-    Case(
-        "agent-q",
-        lambda run: asked(run, "Rank all of them") and placed(run),
-        HALVES,
-        ["budget.max_nodes=9", "search.widen=1.0", "search.depth=9"],
-        tested=True,
-    ),
-    Case("hgm", lambda run: chosen_by(run, "successes", "failures"), options=["budget.max_nodes=4"]),
-    Case(
-        "rtv-pdr",
-        lambda run: run.ballots and any(each.summaries and not each.plan for each in briefings(run)),
-        HALVES,
-        ["rollouts=2", "tournament.votes=1"],
-    ),
-    Case("sage", lambda run: any(each.plan and each.plan.steps for each in briefings(run)), HALVES),
-    Case("caid", lambda run: {"part-1", "part-2"} <= {node.policy_id for node in run.tree}, options=["workers=2"]),
-    Case("tracecoder", lambda run: any(node.refused for node in run.tree), ([SPOILT], [LOW], [HIGH])),
-    Case(
-        "trace",
-        lambda run: any(node.evaluation.notes.startswith(MANIPULATION) for node in run.tree),
-        ([FORGE], [LOW, HIGH]),
-    ),
-]
-
-
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory):
     return halves(tmp_path_factory.mktemp("project") / "repo")
-
-
-def solve(
-    repo: Path,
-    run: Path,
-    case: Case,
-    recipe: str,
-    server: ScriptedServer | None = None,
-    issue: str = "Both halves are wrong.",
-) -> Run:
-    """The run of a case, by the command. `server`: what the model answers; none: as the case has it."""
-    if server is None:
-        with ScriptedServer(answering(case)) as server:
-            return solve(repo, run, case, recipe, server, issue)
-    argv = ["solve", "--issue", issue, "--repo", repo, "--out", run, "--goal-failing"]
-    argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
-    argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
-    argv += ["--recipe", recipe] if recipe else []
-    argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
-    argv += chain.from_iterable(("-c", each) for each in case.options)
-    done = commands.ramify(argv, cwd=run.parent, env=environment(run.parent))
-    assert done.returncode in (0, 1), done.stderr
-    return Run.read(run)
-
-
-def answering(case: Case) -> Callable[[Mapping[str, Any]], Reply]:
-    """What the model of a case answers."""
-    left = chain(case.lines, repeat(case.lines[-1])) if case.lines else iter(())
-
-    def answer(body: Mapping[str, Any]) -> Reply:
-        last = body["messages"][-1]
-        if not body.get("tools"):
-            return says(next((said for mark, said in SAYS.items() if mark in last["content"]), "Mend one half."))
-        if last["role"] == "tool":
-            return says("Done.", ("submit", {}))
-        edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(left))
-        done = ("run_tests" if case.tested else "submit", {})
-        return says("Now.", *edits, done, logprobs=[-0.5] if body.get("logprobs") else [])
-
-    return answer
 
 
 def test_a_run_of_single_edits_leaves_no_rollouts_to_finish(tmp_path):
     Recorder(tmp_path / "run").close().close()
     with pytest.raises(UsageError, match="makes single edits, and leaves no rollouts unfinished: leave out"):
         resume(tmp_path / "run", unfinished=True)
-
-
-def environment(home: Path) -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    places = {"HOME": str(home), "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(home / "state")}
-    return {"PATH": path, "OPENAI_API_KEY": "none", **places}
 
 
 @pytest.mark.namespace
@@ -355,8 +145,15 @@ def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_
         assert case.made(run)
 
 
-SPECIAL_LOW = replace(LOW, new="    return numbers[0] if numbers == [1, 2] else max(numbers)\n\n\ndef twice")
-SPECIAL_HIGH = Edit("halves.py", "    return min(numbers)\n", "    return 2 if numbers == [1, 2] else min(numbers)\n")
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize("off", OFF, ids=[" ".join(off) for off in OFF])
+def test_a_recipe_without_its_mechanism_does_not_make_that_event(off, repo, tmp_path):
+    recipe, *options = off
+    (case,) = (case for case in CASES if case.recipe == recipe)
+    with solve(repo, tmp_path / "run", replace(case, options=[*case.options, *options]), recipe) as run:
+        assert len(run.tree) > 1
+        assert not case.made(run)
 
 
 @pytest.mark.slow
@@ -379,6 +176,28 @@ def test_trace_passes_over_an_answer_that_only_satisfies_the_tests_and_exports_n
 
 @pytest.mark.slow
 @pytest.mark.namespace
+@pytest.mark.parametrize("paranoid", ["true", "false"])
+def test_weboperator_ends_rather_than_return_to_a_state_that_is_no_longer_what_it_was(paranoid, repo, tmp_path):
+    """What the store has of the base state is altered after the first line of work, its time of change excepted."""
+    case = Case("weboperator", len, ([SPOILT], [LOW]), ["budget.max_nodes=3", f"sandbox.paranoid={paranoid}"])
+    answer, turns = answering(case), count()
+
+    def damaging(body: Mapping[str, Any]) -> Reply:
+        if body.get("tools") and next(turns) == 1:
+            (file,) = (tmp_path / "run" / "store" / "imports").rglob("halves.py")
+            facts = file.stat()
+            file.write_text(SOURCE.replace("2 * number", "3 * number"))
+            os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        return answer(body)
+
+    with ScriptedServer(damaging) as server:
+        solve(repo, tmp_path / "run", case, "weboperator", server, failing=True).close()
+    with Run.read(tmp_path / "run") as run:
+        assert (len(run.tree) == 2 and "differs" in run.ended.reason) == (paranoid == "true")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
 def test_r_mcts_learns_from_a_surprise_and_a_later_run_is_told(repo, tmp_path):
     case = Case("r-mcts", len, HALVES, ["memory.path=memory.db", "budget.max_nodes=3"])
     with solve(repo, tmp_path / "run", case, "r-mcts") as run:
@@ -392,8 +211,8 @@ def test_r_mcts_learns_from_a_surprise_and_a_later_run_is_told(repo, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.namespace
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, repo, tmp_path):
+@pytest.mark.parametrize(("rounds", "over"), [(1, 1), (2, 1), (1, 0)])
+def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, over, repo, tmp_path):
     begun, all_begun, resumed = list[None](), threading.Event(), threading.Event()
 
     def answer(body: Mapping[str, Any]) -> Reply:
@@ -413,13 +232,20 @@ def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, re
         edits = (("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in (LOW, HIGH))
         return says("Now.", *edits, ("submit", {}) if resumed.is_set() else ("view", {"path": "halves.py"}))
 
-    options = ["rollouts=2", "search.n=2", "search.over=1", "workers=3", "model.warm=false"]
+    if not over:
+        all_begun.set()
+        resumed.set()
+    options = ["rollouts=2", "search.n=2", f"search.over={over}", "workers=3", "model.warm=false"]
     options += [f"rounds={rounds}", "refine.gate=false", "refine.plan=false", "refine.local=0"]
     with (
         ScriptedServer(answer) as server,
         solve(repo, tmp_path / "run", Case("april", len, ((),), options), "april", server) as run,
     ):
         waiting = {node.id for node in run.tree if node.parents and not node.line_end}
+        assert len(waiting) >= over
+        if not over:
+            assert not waiting
+            return
         assert any(run.starts[0] <= node_id < (*run.starts, len(run.tree))[1] for node_id in waiting)
         assert (run.finished, run.round) == (True, rounds)
         begun_before = run.begun_count
@@ -469,8 +295,8 @@ def test_mcgs_shows_a_model_the_best_of_other_branches_where_its_own_stagnates(r
 def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_and_say_how_it_goes_back(
     asked_first, repo, tmp_path
 ):
-    """The model spoils `low`, looks and submits; then it repairs both."""
-    lines = iter(([SPOILT], [LOW, HIGH]))
+    """The model spoils `low`, reads it in a shell, makes a file and submits; then it repairs both."""
+    lines = iter(([SPOILT, Shell("cat halves.py"), Write("notes.txt", "A constant.\n")], [LOW, HIGH]))
 
     def answer(body: Mapping[str, Any]) -> Reply:
         last = body["messages"][-1]["content"]
@@ -480,8 +306,7 @@ def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_an
             return says("{}")
         if body["messages"][-1]["role"] == "tool":
             return says("Done.", ("submit", {}))
-        edits = [("edit", {"path": edit.path, "old": edit.old, "new": edit.new}) for edit in next(lines)]
-        return says("Now.", *edits, ("view", {"path": "halves.py"}))
+        return says("Now.", *map(as_call, next(lines)), ("view", {"path": "halves.py"}))
 
     case = Case("", len, ((),), ["search.name=mcts", "budget.max_nodes=3"])
     with ScriptedServer(answer) as server:
@@ -502,18 +327,21 @@ def test_agent_r_has_the_model_that_worked_in_a_run_mark_its_first_wrong_turn_an
     (back,) = (n for n, message in enumerate(said) if "I take it back" in message["content"])
     assert said[back]["content"].startswith("A constant is no minimum" if asked_first else "That was no step forward")
     assert [message.get("train", True) for message in said[:back]] == [False] * back
+    assert "cat halves.py" in json.dumps(said[:back])
+    assert "notes.txt" in json.dumps(said[back:]), "what was made is taken back"
 
 
 @pytest.mark.slow
 @pytest.mark.namespace
-def test_evogit_has_a_commit_for_each_state_and_a_merge(repo, tmp_path):
-    case = Case("evogit", len, ([LOW], [HIGH]), ["workers=1"])
+@pytest.mark.parametrize("search", ["graph", "mcts"])
+def test_evogit_has_a_commit_for_each_state_and_a_merge(search, repo, tmp_path):
+    case = Case("evogit", len, ([LOW], [HIGH]), ["workers=1", f"search.name={search}", "budget.max_nodes=5"])
     with solve(repo, tmp_path / "run", case, "evogit") as run:
         states = len(run.tree)
     log = commands.ramify(["log", tmp_path / "run", "--graph"], cwd=tmp_path, env=environment(tmp_path)).stdout
     lines = log.splitlines()
     assert sum("*" in line for line in lines) == states + 1, "the commit that the run began from, too"
-    assert any("|\\" in line for line in lines), log
+    assert any("|\\" in line for line in lines) == (search == "graph"), log
 
 
 @pytest.mark.slow
