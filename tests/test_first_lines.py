@@ -167,5 +167,10 @@ class TestTheNextStep:
         assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
 
     @pytest.mark.slow
+    def test_how_often_states_were_forked_is_told_to_who_asks_for_more(self, ramify):
+        assert "\nstates " not in ramify(WRONG, "fix").stderr
+        assert "\nstates   forked " in ramify(WRONG, "fix", "-v").stderr
+
+    @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):
         assert "next" not in ramify(WRONG, "fix", "-q").stderr

@@ -64,13 +64,15 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
     }
 
 
-def as_text(result: Result, patch_path: Path | None) -> str:
-    """The result for people, a fact a line."""
+def as_text(result: Result, patch_path: Path | None, *, verbose: bool = False) -> str:
+    """The result for people, a fact a line. `verbose`: also how often states were forked, which is always said where
+    forks were checked."""
     lines = answer_lines(result)
     lines.append(f"search   {counted(result.nodes, 'state')} in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {counted(result.usage.measurements, 'test run')}" + cost(result.usage))
     lines += [f"of which {parts}" for parts in [_activities(result.spent)] if parts]
-    lines.append(f"states   {forks(result.forked)}")
+    if verbose or result.forked.checked:
+        lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
     lines.append(f"run      {result.run_dir}")
