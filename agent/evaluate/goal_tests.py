@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
-from agent.errors import UsageError
+from agent.errors import JournalError, UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of, holds
 from agent.measure.messages import INSTALL, missing_package
 from agent.measure.naming import Names, likely_id
-from agent.task import Task
+from agent.task import Task, load_task
 
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
@@ -39,6 +40,15 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     if refused and not (goals and task.goal_failing):
         raise refused[0]
     return tuple(goals)
+
+
+def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
+    """The tests that have to pass, given a task from the journal and the report of the base state; empty where none is
+    known."""
+    try:
+        return resolve_goals(load_task(task), root)
+    except (JournalError, UsageError):
+        return ()
 
 
 def left_out(task: Task, baseline: SuiteReport) -> tuple[str, ...]:

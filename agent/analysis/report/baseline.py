@@ -6,28 +6,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from agent.counting import counted, first_of
-from agent.errors import JournalError, UsageError
-from agent.evaluate.goal_tests import resolve_goals
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import INSTALL, missing_package
-from agent.task import load_task
 
 NAMED = 3
 """How many tests or modules a line names."""
 _MISSING = re.compile(r"No module named '(\w+)")
-
-
-def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
-    """The tests that have to pass, given a task from the journal and the report of the base state; empty where none is
-    known."""
-    try:
-        return resolve_goals(load_task(task), root)
-    except (JournalError, UsageError):
-        return ()
 
 
 def goal_line(goals: tuple[str, ...]) -> str:

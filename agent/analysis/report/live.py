@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from agent.analysis.report.baseline import goals_of
+from agent.evaluate.goal_tests import goals_of
 from agent.analysis.report.edits import as_diff
 from agent.analysis.report.summary import cost, tally
 from agent.budget import Usage

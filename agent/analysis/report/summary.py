@@ -91,8 +91,8 @@ def answer_lines(result: Result) -> list[str]:
     reasons = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
     return [
         verdict + ("" if result.verified or not result.patch else " (not verified)"),
-        f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after",
-        *([f"rests on {result.scope}"] if result.scope and result.patch else []),
+        f"tests    {_tests(result.baseline)} before{_after(result)}",
+        *([f"rests on {result.scope}"] if result.scope and result.patch and result.verified else []),
         *(f"shown by {test}: fails without the patch, passes with it" for test in result.reproduced_by[:NAMED]),
         *(f"broken   {test}{reasons.get(test, '')}" for test in result.broken[:NAMED]),
         *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
@@ -164,3 +164,10 @@ def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
 
 def _tests(counts: Any) -> str:
     return f"{counts.get('passed', 0)} passed and {counts.get('failed', 0)} failed"
+
+
+def _after(result: Result) -> str:
+    """How the tests end with the patch."""
+    if result.scope and not result.verified:
+        return f"; after: {result.scope}"
+    return f", {_tests(result.final)} after"
