@@ -102,6 +102,18 @@ def test_a_state_that_looked_better_and_is_refused_is_named_with_the_tests_that_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("status", ["no_patch", "improved"])
+def test_a_better_state_that_breaks_a_test_is_named_with_it(attempt, repo, status):
+    (repo / "test_more.py").write_text("import means\n\n\ndef test_none():\n    assert means.mean(()) == 0\n")
+    breaking = "    if len(numbers) == 3:\n        return 1\n" + FIX
+    half = "    if numbers == []:\n"
+    result, _ = attempt(edits(breaking, *([half] if status == "improved" else [])))
+    assert result.status == status
+    said = "state 1 looked better, but it breaks 1 test: test_means.py::test_mean_of_some"
+    assert said in result.notes
+
+
+@pytest.mark.slow
 def test_of_an_answer_that_was_not_verified_it_is_said_which_tests_were_run(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     cancel = Cancellation()

@@ -17,6 +17,8 @@ from agent.analysis.report.baseline import goal_line, missing_modules
 from agent.analysis.report.live import View
 from agent.analysis.report.summary import tally
 from agent.budget import Usage
+from agent.counting import first_of
+from agent.measure.regressions import regressions
 from agent.models.prices import REMEDY
 from agent.run.events import Added, Asked, Event, Round, Started, Steered
 from agent.run.run import Run
@@ -45,6 +47,7 @@ class Progress:
         if self._console.is_terminal and not (plain or self._console.quiet):
             self._live = Live(self.view, console=self._console, transient=True, redirect_stdout=False)
         self._lock = threading.Lock()
+        self._root: Node | None = None
         self._best: Node | None = None
         self._reasons: set[str] = {""}
         self._unpriced: set[str] = set()
@@ -66,6 +69,7 @@ class Progress:
             agent.errors.JournalError: the journal cannot be read.
         """
         with Run.read(directory) as run:
+            self._root = run.tree.root if len(run.tree) else None
             self._best = run.tree.best() if len(run.tree) else None
             self.view.catch_up(run.journal.events(), limits, run.elapsed_s)
 
@@ -77,6 +81,7 @@ class Progress:
                 case Started() if event.task:
                     self._tell_command(load_task(event.task))
                 case Added():
+                    self._root = event.node if not event.node.parents else self._root
                     self._added(event.node)
                     if not event.node.parents:
                         self._tell_baseline(event.node)
@@ -101,7 +106,9 @@ class Progress:
             return
         what = "the repository as it is" if self._best is None else node.label or f"state {node.id}"
         self._best = node
-        self.say(f"{node.value:.3f}  {what} ({tally(node.report, self.view.goals)})")
+        broken = regressions(self._root.report, node.report) if self._root else ()
+        breaks = f", breaks {len(broken)}: {first_of(broken, 1)}" if broken else ""
+        self.say(f"{node.value:.3f}  {what} ({tally(node.report, self.view.goals)}{breaks})")
 
     def _tell_command(self, task: Task) -> None:
         """Print how the tests are run."""
