@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -111,6 +112,18 @@ def test_a_better_state_that_breaks_a_test_is_named_with_it(attempt, repo, statu
     assert result.status == status
     said = "state 1 looked better, but it breaks 1 test: test_means.py::test_mean_of_some"
     assert said in result.notes
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        ({"max_seconds": 0.01}, r"the time was over before the first edit \(the first test run took \d+ s\)"),
+        ({"max_nodes": 1}, "the limit of states is reached before the first edit"),
+    ],
+)
+def test_a_run_that_a_limit_ended_before_an_edit_does_not_say_that_none_was_any_good(attempt, limits, says):
+    result, _ = attempt(edits(FIX), **limits)
+    assert re.fullmatch(f"no patch: {says}", as_text(result, None).splitlines()[0])
 
 
 @pytest.mark.slow

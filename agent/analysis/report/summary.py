@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.budget import Usage
+from agent.budget import Stop, Usage
 from agent.counting import counted
 from agent.run.grade import Grade
 from agent.run.spending import Activity
@@ -29,6 +29,10 @@ _FINER = {
     Grade.UNFINISHED: "not finished: this is the best change so far",
 }
 """The sentences for grades that say more than the status, used when a model was called."""
+_CUT_SHORT = (
+    *(Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.TIME, Stop.BATCH),
+    *(Stop.INTERRUPTED, Stop.FAILED),
+)
 NAMED = 10
 
 
@@ -87,7 +91,7 @@ def answer_lines(result: Result) -> list[str]:
     if not result.nodes:
         return ["no patch: the search ended before the tests had been run once"]
     finer = _FINER if result.usage.model_calls else {}
-    verdict = finer.get(result.grade, _VERDICTS[result.status])
+    verdict = _before_an_edit(result) or finer.get(result.grade, _VERDICTS[result.status])
     reasons = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
     return [
         verdict + ("" if result.verified or not result.patch else " (not verified)"),
@@ -97,6 +101,15 @@ def answer_lines(result: Result) -> list[str]:
         *(f"broken   {test}{reasons.get(test, '')}" for test in result.broken[:NAMED]),
         *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
     ]
+
+
+def _before_an_edit(result: Result) -> str:
+    """The verdict on a run that was cut short before the first edit; empty for others."""
+    if result.nodes > 1 or result.stop not in _CUT_SHORT:
+        return ""
+    if result.stop is Stop.TIME:
+        return f"no patch: the time was over before the first edit (the first test run took {result.first_run_s:.0f} s)"
+    return f"no patch: {result.stop.value} before the first edit"
 
 
 _WORDS: Mapping[Activity, str] = {
