@@ -150,3 +150,17 @@ def test_an_improvement_that_breaks_tests_says_which() -> None:
     for each, outcomes in ((node(0, value=0.1), (failed, passed)), (node(1, 0, 0.8), (passed, failed))):
         progress(Added(replace(each, report=SuiteReport(dict(zip(("t::a", "t::b"), outcomes, strict=True))))))
     assert "0.800  state 1 (1 passed, 1 failed, breaks 1: t::b)\n" in console.file.getvalue()
+
+
+def test_after_many_states_that_are_no_better_it_is_told_once_how_to_end_the_search(monkeypatch) -> None:
+    monkeypatch.setattr("agent.analysis.report.progress.STUCK", 3)
+    monkeypatch.setattr("agent.analysis.report.progress.STUCK_S", 0.0)
+    console = terminal()
+    progress = Progress(console)
+    for number, value in enumerate((0.1, 0.1, 0.1, 0.2, 0.1, 0.1)):
+        progress(Added(node(number, 0 if number else None, value)))
+    assert "no progress" not in console.file.getvalue()
+    for number in (6, 7, 8):
+        progress(Added(node(number, 0, 0.1)))
+    said = "no progress in 3 states; Ctrl-C keeps the best so far, --max-seconds N sets a limit\n"
+    assert console.file.getvalue().count("no progress") == console.file.getvalue().count(said) == 1

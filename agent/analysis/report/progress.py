@@ -27,6 +27,8 @@ from agent.run.tree.node import Node
 from agent.task import Task, load_task
 from agent.untrusted import escaped
 
+STUCK, STUCK_S = 200, 120.0
+"""After so many states and seconds without a better one, a line says how to end the search."""
 QUIET_S = 30.0
 """Without a live view, a status line is printed after this many seconds of silence."""
 
@@ -51,7 +53,10 @@ class Progress:
         self._best: Node | None = None
         self._reasons: set[str] = {""}
         self._unpriced: set[str] = set()
-        self._printed = time.monotonic()
+        self._printed = self._rose = time.monotonic()
+        self._stale = 0
+        """States since the best value rose."""
+        self._told_stuck = False
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -103,7 +108,9 @@ class Progress:
 
     def _added(self, node: Node) -> None:
         if self._best is not None and node.value <= self._best.value:
+            self._tell_if_stuck()
             return
+        self._stale, self._rose = 0, time.monotonic()
         what = "the repository as it is" if self._best is None else node.label or f"state {node.id}"
         self._best = node
         broken = regressions(self._root.report, node.report) if self._root else ()
@@ -134,6 +141,14 @@ class Progress:
         if usage.tokens and usage.unpriced_calls == usage.model_calls and model not in self._unpriced:
             self._unpriced.add(model)
             self.say(f"the price of {model} is unknown: {REMEDY}")
+
+    def _tell_if_stuck(self) -> None:
+        """Count a state that is no better. After many of them and a long time, print once how to end the search."""
+        self._stale += 1
+        if self._told_stuck or self._stale < STUCK or time.monotonic() - self._rose < STUCK_S:
+            return
+        self._told_stuck = True
+        self.say(f"no progress in {self._stale} states; Ctrl-C keeps the best so far, --max-seconds N sets a limit")
 
     def _stay_in_touch(self) -> None:
         """Without a live view, print a status line after a long silence."""
