@@ -86,9 +86,12 @@ def _repairable(failing: tuple[str, ...], baseline: SuiteReport) -> tuple[str, .
 
 
 def lacking(goals: tuple[str, ...], baseline: SuiteReport) -> dict[str, str]:
-    """The goals in files that cannot be imported, each with the package that the file lacks."""
-    files = {goal: file_of(goal) for goal in goals if file_of(goal) in baseline.outcomes}
-    missing = {goal: missing_package(baseline.messages.get(file, "")) for goal, file in files.items()}
+    """The goals that fail because they, or the files that they are in, cannot import a package, each with that package.
+    A test that imports a module by a computed name may do so because of the bug, and is not among them."""
+    messages = baseline.messages
+    own = {goal: messages[goal] for goal in goals if "importlib" not in messages.get(goal, "importlib")}
+    of_files = {goal: messages.get(file_of(goal), "") for goal in goals}
+    missing = {goal: missing_package(message) for goal, message in (of_files | own).items()}
     return {goal: package for goal, package in missing.items() if package}
 
 

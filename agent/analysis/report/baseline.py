@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from agent.counting import counted, first_of
+from agent.evaluate.goal_tests import lacking
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import INSTALL, missing_package
@@ -24,7 +25,7 @@ def goal_line(goals: tuple[str, ...]) -> str:
 
 def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
     """Yield a line that names the modules that the tests cannot import, the most frequent first, one with the remedy,
-    and one if such tests are not among the goals; nothing if no module is missing."""
+    one if goals are among such tests, and one if others are; nothing if no module is missing."""
     texts = root.messages.values() if root.messages else (root.output,)
     wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
     if wanted:
@@ -32,6 +33,9 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         yield f"missing  modules that the tests import: {first_of(modules, NAMED)}"
         yield f"         {INSTALL}"
     wished = {*goals, *map(file_of, goals)}
-    lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
-    if goals and lacking:
-        yield f"         {counted(len(lacking), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"
+    others = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
+    if missing := lacking(tuple(goals), root):
+        fail = counted(len(missing), "goal fails", "goals fail")
+        yield f"         {fail} only because they are missing: {first_of(tuple(missing), NAMED)}"
+    if goals and others:
+        yield f"         {counted(len(others), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"
