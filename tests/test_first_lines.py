@@ -105,8 +105,17 @@ def test_a_goal_in_a_file_that_lacks_a_package_is_refused_before_the_search(rami
     assert said.returncode == 2, said.stderr
     assert "cannot be repaired" not in said.stderr
     assert said.stderr.splitlines()[-1].startswith(
-        "ramify: the goal test 'test_a.py::test_a' is in a file that cannot be imported without nobody_has: install it"
+        "ramify: the goal test 'test_a.py::test_a' fails only because the package nobody_has is missing: install it"
     )
+
+
+@pytest.mark.slow
+def test_one_goal_of_two_that_lacks_a_package_when_it_runs_is_refused_before_the_search(ramify):
+    files = WRONG | {"test_a.py": "def test_a():\n    import nobody_has\n"}
+    said = ramify(files, "fix", "test_larger", "test_a.py::test_a")
+    assert said.returncode == 2, said.stderr
+    assert "         1 goal fails only because they are missing: test_a.py::test_a\n" in said.stderr
+    assert "'test_a.py::test_a' fails only because the package nobody_has is missing" in said.stderr.splitlines()[-1]
 
 
 @pytest.mark.slow
@@ -171,6 +180,11 @@ class TestTheNextStep:
         said = self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
         assert said.startswith("next     ramify resume 2")
         assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
+
+    @pytest.mark.slow
+    def test_how_often_states_were_forked_is_told_to_who_asks_for_more(self, ramify):
+        assert "\nstates " not in ramify(WRONG, "fix").stderr
+        assert "\nstates   forked " in ramify(WRONG, "fix", "-v").stderr
 
     @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):

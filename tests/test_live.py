@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -13,6 +14,7 @@ from agent.analysis.report.edits import as_diff
 from agent.analysis.report.live import STEPS, View
 from agent.analysis.report.progress import Progress
 from agent.budget import Usage
+from agent.measure import Outcome, SuiteReport
 from agent.run.events import Added, Failed, Round, Spent, Started
 from agent.run.tree.node import Step
 from sandboxes import Snapshot
@@ -139,3 +141,26 @@ def test_a_terminal_of_ascii_gets_ascii() -> None:
     Console(file=file, width=100, color_system=None).print(view)
     file.flush()
     assert b"0.500  state 1" in file.buffer.getvalue()
+
+
+def test_an_improvement_that_breaks_tests_says_which() -> None:
+    passed, failed = Outcome.PASSED, Outcome.FAILED
+    console = terminal()
+    progress = Progress(console)
+    for each, outcomes in ((node(0, value=0.1), (failed, passed)), (node(1, 0, 0.8), (passed, failed))):
+        progress(Added(replace(each, report=SuiteReport(dict(zip(("t::a", "t::b"), outcomes, strict=True))))))
+    assert "0.800  state 1 (1 passed, 1 failed, breaks 1: t::b)\n" in console.file.getvalue()
+
+
+def test_after_many_states_that_are_no_better_it_is_told_once_how_to_end_the_search(monkeypatch) -> None:
+    monkeypatch.setattr("agent.analysis.report.progress.STUCK", 3)
+    monkeypatch.setattr("agent.analysis.report.progress.STUCK_S", 0.0)
+    console = terminal()
+    progress = Progress(console)
+    for number, value in enumerate((0.1, 0.1, 0.1, 0.2, 0.1, 0.1)):
+        progress(Added(node(number, 0 if number else None, value)))
+    assert "no progress" not in console.file.getvalue()
+    for number in (6, 7, 8):
+        progress(Added(node(number, 0, 0.1)))
+    said = "no progress in 3 states; Ctrl-C keeps the best so far, --max-seconds N sets a limit\n"
+    assert console.file.getvalue().count("no progress") == console.file.getvalue().count(said) == 1

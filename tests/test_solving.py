@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -11,6 +12,7 @@ from agent.actions import Edit, RunTests, Shell, Submit, Write
 from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Budget, Stop
 from agent.engine.components import Components
+from agent.engine.session import Cancellation
 from agent.errors import MeasureError, ModelError, PolicyError, UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
@@ -99,6 +101,45 @@ def test_a_state_that_looked_better_and_is_refused_is_named_with_the_tests_that_
     said = "state 1 looked better, but the full test run broke 1 test: test_means.py::test_mean_of_some"
     assert result.notes[0] == said
     assert f"note     {said}" in as_text(result, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", ["no_patch", "improved"])
+def test_a_better_state_that_breaks_a_test_is_named_with_it(attempt, repo, status):
+    (repo / "test_more.py").write_text("import means\n\n\ndef test_none():\n    assert means.mean(()) == 0\n")
+    breaking = "    if len(numbers) == 3:\n        return 1\n" + FIX
+    half = "    if numbers == []:\n"
+    result, _ = attempt(edits(breaking, *([half] if status == "improved" else [])))
+    assert result.status == status
+    said = "state 1 looked better, but it breaks 1 test: test_means.py::test_mean_of_some"
+    assert said in result.notes
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        ({"max_seconds": 0.01}, r"the time was over before the first edit \(the first test run took \d+ s\)"),
+        ({"max_nodes": 1}, "the limit of states is reached before the first edit"),
+    ],
+)
+def test_a_run_that_a_limit_ended_before_an_edit_does_not_say_that_none_was_any_good(attempt, limits, says):
+    result, _ = attempt(edits(FIX), **limits)
+    assert re.fullmatch(f"no patch: {says}", as_text(result, None).splitlines()[0])
+
+
+@pytest.mark.slow
+def test_of_an_answer_that_was_not_verified_it_is_said_which_tests_were_run(attempt, repo):
+    (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
+    cancel = Cancellation()
+
+    def stop(event):
+        if isinstance(event, Added) and event.node.parents:
+            cancel.set()
+
+    result, _ = attempt(edits(FIX, SAME), cancel=cancel, on_event=stop)
+    assert (result.status, result.verified) == ("improved", False)
+    said = "tests    3 passed and 2 failed before; after: 1 of 2 goal tests pass; the other tests were not run"
+    assert said in as_text(result, None).splitlines()
 
 
 def test_two_edits_that_lead_to_one_state_are_measured_once(attempt):

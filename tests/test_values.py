@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import UsageError
-from agent.evaluate.goal_tests import left_out, resolve_goals
+from agent.evaluate.goal_tests import lacking, left_out, resolve_goals
 from agent.evaluate.guard import cap
 from agent.evaluate.process_exits import suspicions
 from agent.evaluate.value import EvaluationInput
@@ -166,6 +166,13 @@ def test_one_string_is_not_taken_for_several_goals():
 
 def test_a_file_stands_for_what_fails_in_it():
     assert resolve_goals(task("t"), BASELINE) == ("t::a", "t::b")
+
+
+def test_a_goal_that_lacks_a_package_is_told_from_one_that_computes_a_wrong_name():
+    lacks = "E   ModuleNotFoundError: No module named 'nobody_has'"
+    computes = f"importlib/__init__.py:90: in import_module\n{lacks}"
+    baseline = replace(BASELINE, messages={"t::a": lacks, "t::b": computes, "u": computes})
+    assert lacking(("t::a", "t::b", "u::test_new"), baseline) == {"t::a": "nobody_has", "u::test_new": "nobody_has"}
 
 
 def test_a_goal_in_a_module_that_cannot_be_imported_is_taken_as_named():

@@ -6,6 +6,7 @@ Law: the first signal keeps the best patch so far; the second ends the process a
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -128,7 +129,7 @@ def print_patch(patch: bytes) -> None:
 
 def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output: OutputOptions) -> None:
     if not output.quiet:
-        say(as_text(result, path))
+        say(as_text(result, path, verbose=logging.getLogger("agent").isEnabledFor(logging.INFO)))
     elif result.error is not None:
         say(f"ramify: {result.error}")
     if output.as_json:

@@ -109,9 +109,9 @@ def _explain(run: Path, node: int, as_json: bool) -> None:
 
 
 def _draw(run: Run) -> None:
-    from agent.analysis.report.baseline import goals_of
     from agent.analysis.report.bracket import brackets
     from agent.analysis.report.tree import draw, facts
+    from agent.evaluate.goal_tests import goals_of
 
     console = _console()
     if len(run.tree):

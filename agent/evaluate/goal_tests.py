@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
-from agent.errors import UsageError
+from agent.errors import JournalError, UsageError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of, holds
 from agent.measure.messages import INSTALL, missing_package
 from agent.measure.naming import Names, likely_id
-from agent.task import Task
+from agent.task import Task, load_task
 
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
@@ -39,6 +40,15 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     if refused and not (goals and task.goal_failing):
         raise refused[0]
     return tuple(goals)
+
+
+def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
+    """The tests that have to pass, given a task from the journal and the report of the base state; empty where none is
+    known."""
+    try:
+        return resolve_goals(load_task(task), root)
+    except (JournalError, UsageError):
+        return ()
 
 
 def left_out(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
@@ -76,9 +86,12 @@ def _repairable(failing: tuple[str, ...], baseline: SuiteReport) -> tuple[str, .
 
 
 def lacking(goals: tuple[str, ...], baseline: SuiteReport) -> dict[str, str]:
-    """The goals in files that cannot be imported, each with the package that the file lacks."""
-    files = {goal: file_of(goal) for goal in goals if file_of(goal) in baseline.outcomes}
-    missing = {goal: missing_package(baseline.messages.get(file, "")) for goal, file in files.items()}
+    """The goals that fail because they, or the files that they are in, cannot import a package, each with that package.
+    A test that imports a module by a computed name may do so because of the bug, and is not among them."""
+    messages = baseline.messages
+    own = {goal: messages[goal] for goal in goals if "importlib" not in messages.get(goal, "importlib")}
+    of_files = {goal: messages.get(file_of(goal), "") for goal in goals}
+    missing = {goal: missing_package(message) for goal, message in (of_files | own).items()}
     return {goal: package for goal, package in missing.items() if package}
 
 

@@ -35,7 +35,7 @@ class Auto:
             return replace(merge, because="graph: two states together repair more than any single state")
         if self.single_edits:
             choice = BestFirst(fatigue=TIRED).select(tree, rng)
-            because = "search: best_first (single edits, most without effect)"
+            because = "search: best_first, since most single edits have no effect"
             return choice and replace(choice, because=because)
         states = tree.view(self, _States).ranking
         best = [-item for _, item in states.best()]

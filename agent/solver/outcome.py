@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.budget import Stop, Usage
+from agent.counting import counted
 from agent.engine.session import Session
 from agent.errors import RamifyError
+from agent.evaluate.goal_tests import goals_of
 from agent.files import write_atomically
 from agent.measure import SuiteReport
 from agent.redaction import redacted
@@ -78,7 +80,8 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         seconds=ended.elapsed_s,
         baseline=_counts(run.tree),
         final=ended.final or _counts(run.tree),
-        scope=str(verdict.get("scope", "")),
+        scope=str(verdict.get("scope", "")) if ended.verified or best is None else _unverified_scope(run, best.report),
+        first_run_s=run.tree.root.report.duration_s if len(run.tree) else 0.0,
         grade=_grade(ended, best, verdict),
         broken=broken,
         declared=declared(best.submission, broken) if best else {},
@@ -136,6 +139,17 @@ def _grade(ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade
     """The grade of the answer. Runs of earlier versions have a status only."""
     graded = grade(best, verdict, ()) if best else Grade.NONE
     return graded if graded.status == ended.status else _GRADES[_status(ended.status)]
+
+
+def _unverified_scope(run: Run, report: SuiteReport) -> str:
+    """What is known of an answer with this report that was not verified, in words; empty if all tests were run."""
+    if report.complete:
+        return ""
+    goals = goals_of(run.started.task, run.tree.root.report) if run.started else ()
+    if goals and set(report.asked or report.outcomes) <= set(goals):
+        passing = sum(map(report.passed, goals))
+        return f"{passing} of {counted(len(goals), 'goal test')} pass; the other tests were not run"
+    return f"{len(report.passes)} passed and {len(report.failures)} failed ({report.scope or 'others were not run'})"
 
 
 def _counts(tree: Tree) -> dict[str, int]:

@@ -39,7 +39,10 @@ class Result:
     final: Mapping[str, int]
     """Tests `passed` and `failed` with the patch."""
     scope: str = ""
-    """Which tests the verification rests on, if not all: how many of how many, which, and why no more."""
+    """Which tests the verification rests on, if not all: how many of how many, which, and why no more. For a patch that
+    was not verified, which tests were run with it."""
+    first_run_s: float = 0.0
+    """Seconds of the first test run."""
     rollouts: int = 1
     """Ways from the root to a leaf of the tree."""
     rounds: int = 1

@@ -115,7 +115,7 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
         )
     if missing := lacking(scorer.task.goal_tests, session.run.tree.root.report):
         goal, package = next(iter(missing.items()))
-        raise UsageError(f"the goal test {goal!r} is in a file that cannot be imported without {package}: {INSTALL}")
+        raise UsageError(f"the goal test {goal!r} fails only because the package {package} is missing: {INSTALL}")
     _spectrum(session, base)
 
 

@@ -11,7 +11,9 @@ from agent.evaluate.goal_tests import left_out
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
 from agent.measure.messages import INSTALL, error_of, missing_package
+from agent.measure.regressions import regressions
 from agent.run.grade import Grade, grade
+from agent.run.rollouts import is_candidate
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node, NodeId
@@ -85,22 +87,25 @@ def _of_run(run: Run) -> Iterator[str]:
 
 
 def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
-    """Why the best state is not the answer, if its verification refused it."""
-    verified = [(node, verdict) for node in run.tree if (verdict := run.verdict(node.id))]
-    refused = [(node, verdict) for node, verdict in verified if grade(node, verdict, ()) is Grade.NONE]
-    if not refused:
-        return ()
-    best, verdict = max(refused, key=lambda each: each[0].value)
-    if best.value <= (answer or run.tree.root).value:
-        return ()
-    broken = verdict.get("broken", ())
-    tests = counted(len(broken), "test")
-    why = (
-        f"the full test run broke {tests}: {first_of(broken, NAMED)}"
-        if broken
-        else verdict.get("why", "").partition("\n")[0]
-    )
-    return (f"state {best.id} looked better, but {why or 'its verification refused it'}",)
+    """Why the best state is not the answer: its verification refused it, or it breaks tests."""
+    better = (node for node in run.tree if node.value > (answer or run.tree.root).value)
+    for node in sorted(better, key=lambda node: -node.value):
+        if why := _why_refused(run, node):
+            return (f"state {node.id} looked better, but {why}",)
+    return ()
+
+
+def _why_refused(run: Run, node: Node) -> str:
+    """Why the state's patch is no answer; empty if it may be one."""
+    if (verdict := run.verdict(node.id)) is None:
+        broken = () if is_candidate(node, run.tree.root) else regressions(run.tree.root.report, node.report)
+        least = "at least " if node.report.left_out else ""
+        return f"it breaks {least}{counted(len(broken), 'test')}: {first_of(broken, NAMED)}" if broken else ""
+    if grade(node, verdict, ()) is not Grade.NONE:
+        return ""
+    if broken := verdict.get("broken", ()):
+        return f"the full test run broke {counted(len(broken), 'test')}: {first_of(broken, NAMED)}"
+    return verdict.get("why", "").partition("\n")[0] or "its verification refused it"
 
 
 def manipulations(run: Run) -> frozenset[NodeId]:

@@ -6,30 +6,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from agent.counting import counted, first_of
-from agent.errors import JournalError, UsageError
-from agent.evaluate.goal_tests import resolve_goals
+from agent.evaluate.goal_tests import lacking
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import INSTALL, missing_package
-from agent.task import load_task
 
 NAMED = 3
 """How many tests or modules a line names."""
 OURS = frozenset({"agent", "benchmarks", "prompts", "ramify", "sandboxes"})
 """Packages that hide the project's own of the same name where the tests run with the Python of this program."""
 _MISSING = re.compile(r"No module named '(\w+)")
-
-
-def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
-    """The tests that have to pass, given a task from the journal and the report of the base state; empty where none is
-    known."""
-    try:
-        return resolve_goals(load_task(task), root)
-    except (JournalError, UsageError):
-        return ()
 
 
 def goal_line(goals: tuple[str, ...]) -> str:
@@ -39,7 +27,7 @@ def goal_line(goals: tuple[str, ...]) -> str:
 
 def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
     """Yield a line that names the modules that the tests cannot import, the most frequent first, one with the remedy,
-    and one if such tests are not among the goals; nothing if no module is missing."""
+    one if goals are among such tests, and one if others are; nothing if no module is missing."""
     texts = root.messages.values() if root.messages else (root.output,)
     wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
     if wanted:
@@ -49,6 +37,9 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         for hidden in sorted(OURS & wanted.keys()):
             yield f"         Ramify has a package {hidden} too: give the tests an environment without it (--python DIR)"
     wished = {*goals, *map(file_of, goals)}
-    lacking = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
-    if goals and lacking:
-        yield f"         {counted(len(lacking), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"
+    others = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
+    if missing := lacking(tuple(goals), root):
+        fail = counted(len(missing), "goal fails", "goals fail")
+        yield f"         {fail} only because they are missing: {first_of(tuple(missing), NAMED)}"
+    if goals and others:
+        yield f"         {counted(len(others), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"

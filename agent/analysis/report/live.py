@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from agent.analysis.report.baseline import goals_of
 from agent.analysis.report.edits import as_diff
 from agent.analysis.report.summary import cost, tally
 from agent.budget import Usage
 from agent.counting import counted
+from agent.evaluate.goal_tests import goals_of
 from agent.run.events import Added, Asked, Ended, Event, Failed, Merged, Round, Spent, Started, Summarised, Voted
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import escaped, one_line

@@ -17,6 +17,8 @@ from agent.analysis.report.baseline import goal_line, missing_modules
 from agent.analysis.report.live import View
 from agent.analysis.report.summary import tally
 from agent.budget import Usage
+from agent.counting import first_of
+from agent.measure.regressions import regressions
 from agent.models.prices import REMEDY
 from agent.run.events import Added, Asked, Event, Round, Started, Steered
 from agent.run.run import Run
@@ -25,6 +27,8 @@ from agent.run.tree.node import Node
 from agent.task import Task, load_task
 from agent.untrusted import escaped
 
+STUCK, STUCK_S = 200, 120.0
+"""After so many states and seconds without a better one, a line says how to end the search."""
 QUIET_S = 30.0
 """Without a live view, a status line is printed after this many seconds of silence."""
 
@@ -45,10 +49,14 @@ class Progress:
         if self._console.is_terminal and not (plain or self._console.quiet):
             self._live = Live(self.view, console=self._console, transient=True, redirect_stdout=False)
         self._lock = threading.Lock()
+        self._root: Node | None = None
         self._best: Node | None = None
         self._reasons: set[str] = {""}
         self._unpriced: set[str] = set()
-        self._printed = time.monotonic()
+        self._printed = self._rose = time.monotonic()
+        self._stale = 0
+        """States since the best value rose."""
+        self._told_stuck = False
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -66,6 +74,7 @@ class Progress:
             agent.errors.JournalError: the journal cannot be read.
         """
         with Run.read(directory) as run:
+            self._root = run.tree.root if len(run.tree) else None
             self._best = run.tree.best() if len(run.tree) else None
             self.view.catch_up(run.journal.events(), limits, run.elapsed_s)
 
@@ -77,6 +86,7 @@ class Progress:
                 case Started() if event.task:
                     self._tell_command(load_task(event.task))
                 case Added():
+                    self._root = event.node if not event.node.parents else self._root
                     self._added(event.node)
                     if not event.node.parents:
                         self._tell_baseline(event.node)
@@ -98,10 +108,14 @@ class Progress:
 
     def _added(self, node: Node) -> None:
         if self._best is not None and node.value <= self._best.value:
+            self._tell_if_stuck()
             return
+        self._stale, self._rose = 0, time.monotonic()
         what = "the repository as it is" if self._best is None else node.label or f"state {node.id}"
         self._best = node
-        self.say(f"{node.value:.3f}  {what} ({tally(node.report, self.view.goals)})")
+        broken = regressions(self._root.report, node.report) if self._root else ()
+        breaks = f", breaks {len(broken)}: {first_of(broken, 1)}" if broken else ""
+        self.say(f"{node.value:.3f}  {what} ({tally(node.report, self.view.goals)}{breaks})")
 
     def _tell_command(self, task: Task) -> None:
         """Print how the tests are run."""
@@ -127,6 +141,14 @@ class Progress:
         if usage.tokens and usage.unpriced_calls == usage.model_calls and model not in self._unpriced:
             self._unpriced.add(model)
             self.say(f"the price of {model} is unknown: {REMEDY}")
+
+    def _tell_if_stuck(self) -> None:
+        """Count a state that is no better. After many of them and a long time, print once how to end the search."""
+        self._stale += 1
+        if self._told_stuck or self._stale < STUCK or time.monotonic() - self._rose < STUCK_S:
+            return
+        self._told_stuck = True
+        self.say(f"no progress in {self._stale} states; Ctrl-C keeps the best so far, --max-seconds N sets a limit")
 
     def _stay_in_touch(self) -> None:
         """Without a live view, print a status line after a long silence."""

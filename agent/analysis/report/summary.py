@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.budget import Usage
+from agent.budget import Stop, Usage
 from agent.counting import counted
 from agent.run.grade import Grade
 from agent.run.spending import Activity
@@ -29,6 +29,10 @@ _FINER = {
     Grade.UNFINISHED: "not finished: this is the best change so far",
 }
 """The sentences for grades that say more than the status, used when a model was called."""
+_CUT_SHORT = (
+    *(Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.TIME, Stop.BATCH),
+    *(Stop.INTERRUPTED, Stop.FAILED),
+)
 NAMED = 10
 
 
@@ -64,13 +68,15 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
     }
 
 
-def as_text(result: Result, patch_path: Path | None) -> str:
-    """The result for people, a fact a line."""
+def as_text(result: Result, patch_path: Path | None, *, verbose: bool = False) -> str:
+    """The result for people, a fact a line. `verbose`: also how often states were forked, which is always said where
+    forks were checked."""
     lines = answer_lines(result)
     lines.append(f"search   {counted(result.nodes, 'state')} in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {counted(result.usage.measurements, 'test run')}" + cost(result.usage))
     lines += [f"of which {parts}" for parts in [_activities(result.spent)] if parts]
-    lines.append(f"states   {forks(result.forked)}")
+    if verbose or result.forked.checked:
+        lines.append(f"states   {forks(result.forked)}")
     if patch_path is not None:
         lines.append(f"patch    {patch_path}")
     lines.append(f"run      {result.run_dir}")
@@ -85,16 +91,25 @@ def answer_lines(result: Result) -> list[str]:
     if not result.nodes:
         return ["no patch: the search ended before the tests had been run once"]
     finer = _FINER if result.usage.model_calls else {}
-    verdict = finer.get(result.grade, _VERDICTS[result.status])
+    verdict = _before_an_edit(result) or finer.get(result.grade, _VERDICTS[result.status])
     reasons = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
     return [
         verdict + ("" if result.verified or not result.patch else " (not verified)"),
-        f"tests    {_tests(result.baseline)} before, {_tests(result.final)} after",
-        *([f"rests on {result.scope}"] if result.scope and result.patch else []),
+        f"tests    {_tests(result.baseline)} before{_after(result)}",
+        *([f"rests on {result.scope}"] if result.scope and result.patch and result.verified else []),
         *(f"shown by {test}: fails without the patch, passes with it" for test in result.reproduced_by[:NAMED]),
         *(f"broken   {test}{reasons.get(test, '')}" for test in result.broken[:NAMED]),
         *([f"broken   {len(result.broken) - NAMED} more"] if len(result.broken) > NAMED else []),
     ]
+
+
+def _before_an_edit(result: Result) -> str:
+    """The verdict on a run that was cut short before the first edit; empty for others."""
+    if result.nodes > 1 or result.stop not in _CUT_SHORT:
+        return ""
+    if result.stop is Stop.TIME:
+        return f"no patch: the time was over before the first edit (the first test run took {result.first_run_s:.0f} s)"
+    return f"no patch: {result.stop.value} before the first edit"
 
 
 _WORDS: Mapping[Activity, str] = {
@@ -162,3 +177,10 @@ def tally(report: SuiteReport, goals: Sequence[str] = ()) -> str:
 
 def _tests(counts: Any) -> str:
     return f"{counts.get('passed', 0)} passed and {counts.get('failed', 0)} failed"
+
+
+def _after(result: Result) -> str:
+    """How the tests end with the patch."""
+    if result.scope and not result.verified:
+        return f"; after: {result.scope}"
+    return f", {_tests(result.final)} after"
