@@ -48,7 +48,7 @@ def ramify(
         typer.Option("-V", "--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Finds a tested patch for an issue by tree search over exact sandbox states."""
+    """Find a tested patch for an issue by tree search over exact states of a sandbox."""
 
 
 @failures_told

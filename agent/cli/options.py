@@ -96,7 +96,7 @@ Python = Annotated[
         "--python",
         metavar="DIR",
         callback=_environment,
-        help="The environment whose Python and packages run the tests. Default: the active one, else the checkout's "
+        help="The environment in which the tests run. Default: the active one, else the checkout's "
         ".venv.",
     ),
 ]

@@ -70,7 +70,7 @@ def fork(
     hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
     times: Annotated[int, typer.Option(metavar="K", min=1, help="Expand it so many times.")] = 1,
 ) -> None:
-    """Expand a state next, whatever the search would select. The run may be stopped or running."""
+    """Expand a state next, regardless of what the search would select. The run may be stopped or running."""
     _steer(run, "fork", node, hint, times=times)
 
 
