@@ -109,6 +109,26 @@ def test_a_goal_in_a_file_that_lacks_a_package_is_refused_before_the_search(rami
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("tests/nope.py::test_larger", "there is no file tests/nope.py"),
+        ("test_cal.py::test_larger", "there is no file test_cal.py: did you mean test_calc.py?"),
+    ],
+)
+def test_a_goal_in_a_file_that_does_not_exist_is_refused_before_the_tests_run(ramify, name, says):
+    said = ramify(WRONG, "fix", "test_larger", name)
+    assert (said.returncode, said.stderr.splitlines()[-1]) == (2, f"ramify: {says}")
+    assert "the repository as it is" not in said.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["./test_calc.py::test_larger", "repo/test_calc.py::test_larger", "test_larger"])
+def test_the_path_of_a_goal_may_start_elsewhere(ramify, name):
+    said = ramify(WRONG, "fix", name, "-c", "budget.max_nodes=1").stderr
+    assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said
+
+
 @pytest.mark.slow
 def test_one_goal_of_two_that_lacks_a_package_when_it_runs_is_refused_before_the_search(ramify):
     files = WRONG | {"test_a.py": "def test_a():\n    import nobody_has\n"}

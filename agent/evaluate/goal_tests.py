@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 from difflib import get_close_matches
 from typing import Any
 
 from agent.errors import JournalError, UsageError
 from agent.measure import Outcome, SuiteReport
+from agent.measure.adapters.registry import PYTEST_COMMAND, framework_of
 from agent.measure.ids import file_of, holds
 from agent.measure.messages import INSTALL, missing_package
 from agent.measure.naming import Names, likely_id
 from agent.task import Task, load_task
+from sandboxes import Provider, Sandbox, Snapshot
+
+LIST_COMMAND = PYTEST_COMMAND.replace("-q", "--collect-only -q")
+"""Lists the names of the tests."""
 
 
 def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
@@ -40,6 +46,38 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
     if refused and not (goals and task.goal_failing):
         raise refused[0]
     return tuple(goals)
+
+
+def require_files(task: Task, provider: Provider, base: Snapshot) -> None:
+    """Check, before the tests take their time, that there are files with the paths in the goals' names. A path may
+    start above or below the workspace.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    paths = dict.fromkeys(posixpath.normpath(file_of(goal.strip())) for goal in task.goal_tests)
+    named = [path for path in paths if path.endswith(".py")]
+    if task.goal_failing or not named or framework_of(task.framework, task.test_command) != "pytest":
+        return
+    with provider.at(base) as box:
+        for path in named:
+            _require_file(box, path)
+
+
+def _require_file(box: Sandbox, path: str) -> None:
+    if box.exec(["test", "-e", path], timeout_s=60).exit_code:
+        same = _files(box, posixpath.basename(path))
+        if same is not None and not any(f"/{file}".endswith(f"/{path}") or path.endswith(f"/{file}") for file in same):
+            near = get_close_matches(path, _files(box, "test*.py") or (), n=3)
+            raise UsageError(f"there is no file {path}" + (f": did you mean {' or '.join(near)}?" if near else ""))
+
+
+def _files(box: Sandbox, name: str) -> list[str] | None:
+    """The files of the workspace with this name, a pattern of `find`; None if they cannot be listed."""
+    found = box.exec(["find", ".", "-name", ".git", "-prune", "-o", "-name", name, "-print"], timeout_s=60)
+    if found.exit_code or found.stdout_bytes > len(found.stdout):
+        return None
+    return [line.removeprefix("./") for line in found.stdout.decode(errors="replace").splitlines()]
 
 
 def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
@@ -111,8 +149,10 @@ def _without_result(goal: str, baseline: SuiteReport) -> str:
     outcome = baseline.outcome(goal)
     if outcome is None:
         near = get_close_matches(goal, [*baseline.outcomes, *map(file_of, baseline.outcomes)], n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "no test has such a name"
-        raise UsageError(f"there is no test {goal!r}: {hint}")
+        if near:
+            raise UsageError(f"there is no test {goal!r}: did you mean {' or '.join(dict.fromkeys(near))}?")
+        remedy = f"; `{LIST_COMMAND}` lists the names" if baseline.adapter == "pytest" else ""
+        raise UsageError(f"there is no test named {goal!r}{remedy}")
     if any(holds(goal, test) for test in baseline.flaky):
         raise UsageError(f"the goal test {goal!r} is flaky: it ended differently in two runs of the unchanged code")
     if outcome is not Outcome.ERROR:

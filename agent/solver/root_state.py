@@ -10,7 +10,7 @@ from typing import Any
 from agent.budget import Usage
 from agent.engine.session import Session
 from agent.errors import UsageError
-from agent.evaluate.goal_tests import lacking
+from agent.evaluate.goal_tests import lacking, require_files
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
@@ -50,6 +50,8 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     """
     run, parts = session.run, session.components
     known = run.tree.root.report if len(run.tree) else _report_of(session, base)
+    if known is None:
+        require_files(session.task, parts.provider, base)
     report = known or find_baseline(
         parts.provider, session.task, base, parts.baseline_runs, untested=parts.lines is not None, timing=parts.timing
     )

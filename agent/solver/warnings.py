@@ -103,8 +103,8 @@ def _why_refused(run: Run, node: Node) -> str:
         return f"it breaks {least}{counted(len(broken), 'test')}: {first_of(broken, NAMED)}" if broken else ""
     if grade(node, verdict, ()) is not Grade.NONE:
         return ""
-    if broken := verdict.get("broken", ()):
-        return f"the full test run broke {counted(len(broken), 'test')}: {first_of(broken, NAMED)}"
+    if refused := verdict.get("broken", ()):
+        return f"the full test run broke {counted(len(refused), 'test')}: {first_of(refused, NAMED)}"
     return verdict.get("why", "").partition("\n")[0] or "its verification refused it"
 
 
