@@ -67,7 +67,7 @@ def test_single_edits_are_searched_best_first(made):
     best_first = BestFirst(**SINGLE_EDITS["best_first"]).select(made, Random(0))
     assert (choice is None) == (best_first is None)
     if choice and best_first:
-        assert choice.because.startswith("search: best_first ")
+        assert choice.because.startswith("search: best_first, since ")
         assert (choice.node, choice.reasons) == (best_first.node, best_first.reasons)
 
 
