@@ -96,8 +96,7 @@ Python = Annotated[
         "--python",
         metavar="DIR",
         callback=_environment,
-        help="The environment in which the tests run. Default: the active one, else the checkout's "
-        ".venv.",
+        help="The environment in which the tests run. Default: the active one, else the checkout's .venv.",
     ),
 ]
 Setup = Annotated[
