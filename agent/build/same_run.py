@@ -44,9 +44,16 @@ def _of_tasks(old: Task, new: Task) -> Iterator[str]:
         yield from _differences(old, new, ["base"])
     yield from _differences(old.workspace, new.workspace, ["image", "environment", "setup", "env"], "workspace.")
     same_commit = old.base and old.base == new.base
-    places = [str(path.resolve()) if path else None for path in (old.workspace.path, new.workspace.path)]
+    places = _place(old.workspace.path), _place(new.workspace.path)
     if not same_commit and places[0] != places[1]:
         yield _difference("workspace.path", *places)
+
+
+def _place(path: Path | None) -> str | None:
+    try:
+        return str(path.resolve()) if path else None
+    except ValueError:  # a damaged journal has a path with a null character
+        return str(path)
 
 
 def _of_settings(started: Started, settings: Settings) -> Iterator[str]:
