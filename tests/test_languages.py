@@ -186,6 +186,6 @@ def test_a_search_of_other_than_pytest_needs_a_model_and_says_so(provider, tmp_p
     )
     with (
         Run.open(tmp_path / "run") as run,
-        pytest.raises(UsageError, match=r"run by unittest: name a model with --model"),
+        pytest.raises(UsageError, match=r"'python3 -m unittest' is read as unittest: run them by pytest"),
     ):
         solve(lab.task, parts, run)
