@@ -78,7 +78,10 @@ class Rounds:
         if not self.parts.tournament.stop_agreed or self.parts.single_edits or len(ends) < enough:
             return False
         nodes = [self.session.run.tree[end] for end in ends]
-        programs = Counter(self.pool.program(node) for node in nodes if self._is_success(node))
+        try:
+            programs = Counter(self.pool.program(node) for node in nodes if self._is_success(node))
+        except SandboxError:  # the comparison of the rollouts meets it again, and says so
+            return False
         return max(programs.values(), default=0) >= enough
 
     def _is_success(self, node: Node) -> bool:
