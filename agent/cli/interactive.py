@@ -200,7 +200,7 @@ def _interruptible() -> Iterator[_Interruption]:
         interruption.cancel.set()
         for signal_ in handlers:
             signal.signal(signal_, signal.SIG_DFL)
-        say("stopping; the best patch so far, if any, is salvaged.patch in the run until then, and patch.diff afterwards")
+        say("stopping; the best patch so far, if any, is patch.diff in the run (salvaged.patch until it has stopped)")
         say("(a second signal ends the process at once)")
 
     handlers = {signal_: signal.signal(signal_, stop) for signal_ in (signal.SIGINT, signal.SIGTERM)}
