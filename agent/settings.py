@@ -231,6 +231,8 @@ class MemorySettings(BaseModel):
     """The memory file; None: no memory."""
     enabled: bool = True
     """false: no memory, although there is a file."""
+    remember: bool = True
+    """false: the memory is only read, so that what one run learns is not told to the next."""
     reflect: bool = False
     """Whether the policy's model, if there is one, says at the end of a run what is to be learned from states whose
     value was far from what was expected."""

@@ -18,6 +18,7 @@ from agent.actions import Edit
 from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export import Row
+from agent.learning.memory import Memory
 from agent.models.scripted import answer
 from agent.recipes import everything, named
 from agent.run.run import Run
@@ -276,8 +277,46 @@ def test_trace2skill_makes_a_directory_of_what_a_model_learned_of_each_run_and_m
         carry_out("trace2skill", "memory skills build", RUN=runs[0], MODEL="openai/tiny", more=more)
     (skill,) = (line for line in Path("skills/SKILL.md").read_text().splitlines() if line.startswith("- "))
     assert re.fullmatch(rf"- {re.escape(merged)} \[mean-\S+, median-\S+\]", skill), skill
-    for memory in ("TRIAL", "FILE"):
-        assert "took 1 skill of" in carry_out("trace2skill", f"memory skills load skills --memory {memory}")
+    assert "took 1 skill of" in carry_out("trace2skill", "memory skills load")
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_trace2skill_keeps_a_skill_that_helps_with_a_task_that_was_held_back(tmp_path, monkeypatch):
+    """The model repairs the held-back task only if it is told to look at the sign. What it learns from its own run on
+    that task can then not be tried on it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    lesson = "Look at the sign first."
+    make_benchmark(tmp_path / "HELD-OUT", test_cmd="python3 -m pytest -q -p no:cacheprovider", requirements=[])
+    run = recorded(tmp_path / "earlier", task("mean([]) divides"), insights=[lesson])
+    repair = ("edit", {"path": "calc.py", "old": "a - b", "new": "a + b"})
+    guess = ("edit", {"path": "calc.py", "old": "a - b", "new": "b - a"})
+
+    def said(body: Mapping[str, Any]) -> Reply:
+        if not body.get("tools"):
+            return says(json.dumps({"operations": [{"op": "add", "text": lesson}]}))
+        if body["messages"][-1]["role"] == "tool":
+            return says("Done.", ("submit", {}))
+        return says("Now.", repair if lesson in json.dumps(body["messages"]) else guess, ("submit", {}))
+
+    with ScriptedServer(said) as server:
+        url = ("-c", f"model.base_url={server.url}")
+        given = {"RUN": run, "MODEL": "openai/tiny"}
+        carry_out("trace2skill", "memory skills build", more=url, **given)
+        carry_out("trace2skill", "memory skills load")
+        for name in ("without", "with"):
+            carry_out("trace2skill", f"bench run HELD-OUT --out {name} --model", more=(*url, "--max-nodes", 6), **given)
+            carry_out("trace2skill", f"bench grade {name} ")
+        told = carry_out("trace2skill", "bench keep")
+        carry_out("trace2skill", "memory skills build", more=url, **given | {"RUN": "with/calc-1"})
+    assert "A resolves 0 of 1, B 1" in told
+    assert "kept: 1 skill taken into FILE" in told
+    assert [each.issue.task_id for each in Memory(Path("TRIAL")).store.sources().values()] == [
+        "task of mean([]) divides"
+    ]
+    with pytest.raises(UsageError, match="calc-1 is not held back"):
+        carry_out("trace2skill", "bench keep")
 
 
 @pytest.mark.slow

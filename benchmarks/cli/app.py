@@ -8,6 +8,7 @@ from agent.cli.help import example, new_app
 from benchmarks.cli import check as cli_check
 from benchmarks.cli import compare as cli_compare
 from benchmarks.cli import grade as cli_grade
+from benchmarks.cli import keep as cli_keep
 from benchmarks.cli import regrade as cli_regrade
 from benchmarks.cli import report as cli_report
 from benchmarks.cli import run as cli_run
@@ -24,6 +25,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     cli_report.export: "export runs/tasks --out dataset",
     cli_compare.compare: "compare runs/one runs/other",
     cli_compare.curve: "curve runs/one runs/other --out curve.csv",
+    cli_keep.keep: "keep skills runs/without runs/with --memory notes",
     cli_synthesize.synthesize: "synthesize repository --out bugs",
 }
 """The commands, each with an example of its arguments."""

@@ -50,7 +50,7 @@ def compare(
     graded, others = counted(len(pairs), "instance is", "instances are"), counted(left_out, "other is", "others are")
     sys.stdout.write(f"{graded} graded in both, {others} left out\n")
     for title, result in zip(("as run", f"at no more than {most:g} {unit} per instance"), results, strict=True):
-        sys.stdout.write(f"\n{title}\n{_as_text(result)}")
+        sys.stdout.write(f"\n{title}\n{as_text(result)}")
 
 
 def curve(
@@ -92,7 +92,8 @@ def _unit(name: str) -> Unit:
     raise UsageError(f"--unit {name}: give one of {', '.join(UNITS)}")
 
 
-def _as_text(result: Comparison) -> str:
+def as_text(result: Comparison) -> str:
+    """The comparison as text."""
     count, (low, high) = result.instances, result.interval
     return (
         f"  A resolves {result.both + result.only_first} of {count}, B {result.both + result.only_second}\n"

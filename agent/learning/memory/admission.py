@@ -17,7 +17,6 @@ from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Outcome, Source
 from agent.run.action_log import task_of
 from agent.run.run import Run
-from agent.task import Task
 
 _CUT_SHORT = (Stop.INTERRUPTED, Stop.FAILED)
 """A search that stopped for one of these reasons without a patch proves nothing."""
@@ -38,8 +37,8 @@ def _run_id(run: Run) -> str:
     return f"{run.journal.directory.resolve().name}-{digest}"
 
 
-def _task(run: Run) -> Task:
-    """The run's task; if it names no goal tests, they are the failing tests of the base state.
+def issue_of(run: Run) -> Issue:
+    """The issue that a run is on; if its task names no goal tests, they are the failing tests of the base state.
 
     Raises:
         Unverified: the run ended before its base state was measured.
@@ -47,7 +46,7 @@ def _task(run: Run) -> Task:
     if run.started is None or not len(run.tree):
         raise Unverified("it ended before its base state was measured")
     task = task_of(run)
-    return replace(task, goal_tests=task.goal_tests or run.tree.root.report.failures)
+    return Issue.of(replace(task, goal_tests=task.goal_tests or run.tree.root.report.failures))
 
 
 def source_of(run: Run, at: datetime) -> Source:
@@ -56,10 +55,10 @@ def source_of(run: Run, at: datetime) -> Source:
     Raises:
         Unverified: the run has not ended, or its outcome was not verified.
     """
-    task = _task(run)
+    issue = issue_of(run)
     outcome, evidence = _evidence(run)
     directory = str(run.journal.directory.resolve())
-    return Source(_run_id(run), directory, Issue.of(task), outcome, evidence, at.isoformat(timespec="seconds"))
+    return Source(_run_id(run), directory, issue, outcome, evidence, at.isoformat(timespec="seconds"))
 
 
 def _evidence(run: Run) -> tuple[Outcome, str]:

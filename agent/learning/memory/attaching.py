@@ -39,7 +39,7 @@ def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
 
 def reflect(settings: MemorySettings, run: Run, model: Model, budget: Budget) -> None:
     """Have a model reflect on the surprises of a run that has ended, if there is a memory to keep that in."""
-    if settings.path is None or not settings.enabled:
+    if settings.path is None or not (settings.enabled and settings.remember):
         return
     record = Recorder(run, budget)
     ask = partial(ModelGateway(record).at, purpose="reflection")
@@ -47,10 +47,10 @@ def reflect(settings: MemorySettings, run: Run, model: Model, budget: Budget) ->
 
 
 def remember(settings: MemorySettings, run: Run, known: Run | None) -> None:
-    """Remember a run that has ended, if its outcome was verified and it is not a replay of `known`. An unusable memory
-    is logged, so that the run's patch is not lost."""
+    """Remember a run that has ended, if its outcome was verified, it is not a replay of `known`, and the memory is not
+    only read. An unusable memory is logged, so that the run's patch is not lost."""
     try:
-        memory = _memory(settings) if known is None else None
+        memory = _memory(settings) if known is None and settings.remember else None
         if memory is not None:
             memory.add(run)
     except Unverified as why:

@@ -92,8 +92,12 @@ def learned(insights: Iterable[Insight], lessons: Iterable[str], source: str) ->
     return known
 
 
+def insight_id(text: str) -> str:
+    """The id of the insight that says this."""
+    return name_of("insight", line(text))
+
+
 def _add(known: dict[str, Insight], text: str, sources: Iterable[str]) -> None:
-    text = line(text)
-    name = name_of("insight", text)
+    name = insight_id(text)
     sources = {*sources, *(known[name].sources if name in known else ())}
-    known[name] = Insight(name, tuple(sorted(sources)), text)
+    known[name] = Insight(name, tuple(sorted(sources)), line(text))
