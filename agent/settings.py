@@ -316,6 +316,9 @@ class Settings(BaseModel):
     exchange: Annotated[Path, AfterValidator(_absolute)] | None = None
     """A git repository that runs of one task share, each with a directory of its own: states better than the base state
     are pushed there, and those of others are tried as children of it. It is created if it does not exist."""
+    begin_from: Annotated[Path, AfterValidator(_absolute)] | None = None
+    """A folder of runs. The search begins from the best state that one of them reached on the same issue from the same
+    base state: the turns that led there are carried out again, and no model is asked for them."""
     rollouts: Annotated[int, Field(ge=1)] = 1
     """Rollouts to finish in each round; with more than one, a tournament chooses among them."""
     rounds: Annotated[int, Field(ge=1)] = 1

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.actions import Edit
+from agent.actions.tools import as_call
 from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export import Row
@@ -29,7 +30,7 @@ from tests.halves import HIGH, LOW, SPOILT, halves
 from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
 from tests.projects import commit
-from tests.recipe_cases import Case, solve
+from tests.recipe_cases import Case, answering, solve
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
@@ -198,6 +199,41 @@ def test_rows_of_a_search_are_as_the_options_of_a_recipe_make_them(name, only, o
     on = exported(name, "export", long, tmp_path / "on", monkeypatch, short)
     without = exported(name, "export", long, tmp_path / "off", monkeypatch, short, "--set", off)
     assert (any(map(only, on)), any(map(only, without))) == (True, False), on
+
+
+def repairing(half: Edit) -> Callable[[Mapping[str, Any]], Reply]:
+    """A model that repairs one half, runs the tests, and submits, whatever was done before."""
+    turns = cycle([says("Now.", as_call(half), ("run_tests", {})), says("Done.", ("submit", {}))])
+    asked = answering(Case("", len, ([half],)))
+    return lambda body: next(turns) if body.get("tools") else asked(body)
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+def test_treecua_goes_on_in_a_second_run_from_the_best_state_of_the_first(tmp_path, monkeypatch):
+    """Every line of work of the first run repairs one half, and every one of the second the other half."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    (tmp_path / "issue.md").write_text("Both halves are wrong.")
+    given = {"ISSUE": "issue.md", ".": halves(tmp_path / "repo"), "MODEL": "openai/tiny"}
+    for name, half in (("one", LOW), ("two", HIGH)):
+        with ScriptedServer(repairing(half)) as server:
+            more = ("--goal-failing", "--max-nodes", 6, "-c", f"model.base_url={server.url}", *QUICK)
+            places = {"RUNS/N": f"runs/{name}", "begin_from=RUNS": "begin_from=runs"}
+            carry_out("treecua", "solve", more=more, code=int(name == "one"), **given, **places)
+    with Run.read(tmp_path / "runs" / "one") as one, Run.read(tmp_path / "runs" / "two") as two:
+        assert two.note(0, "begins from") == {"run": "one", "node": 1}
+        assert two.tree[1].state_hash == one.tree[1].state_hash
+        assert two.tree.children(1)[0].evaluation.solved
+        assert all("judge" in node.evaluation.parts for node in one.tree if node.parents)
+        assert {author for _, author in one.summaries} == {"openai/tiny"}
+    rows = exported(
+        "treecua", "export", tmp_path / "runs" / "one", tmp_path / "rows", monkeypatch, tmp_path / "runs" / "two"
+    )
+    (pair,) = (row for row in rows if row.get("other") == "one")
+    assert "return max" in json.dumps(pair["chosen"])
+    assert "submit" in json.dumps(pair["rejected"])
+    assert pair["provenance"]["exact"], "both were asked the same, one in each run"
 
 
 def changed(line: str) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agent.analysis.history.earlier_runs import EarlierRuns
 from agent.analysis.history.exchanging import GitExchange
 from agent.budget import Budget, ParentBudget
 from agent.build.factories import (
@@ -26,7 +27,7 @@ from agent.build.factories import (
 from agent.build.same_run import require_same
 from agent.build.sandboxes import make_provider
 from agent.config import restore
-from agent.engine.components import Components
+from agent.engine.components import Components, Exchange
 from agent.engine.engine import Engine
 from agent.errors import ConfigError, UsageError
 from agent.learning.memory import attaching
@@ -61,6 +62,7 @@ def check(settings: Settings) -> None:
         agent.errors.ConfigError: an unknown search, model or value, a missing key, or as `require_prices`.
     """
     require_needs(settings)
+    _exchange_of(settings, None)
     attaching.recall(settings.memory, None)
     with ExitStack() as held:
         models = partial(model_of, settings, held, Halt(), None, None)
@@ -115,7 +117,8 @@ def start(
         with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
             whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
             recall = attaching.recall(settings.memory, prior_run)
-            parts = dataclasses.replace(make_parts(whole, run, held, cancel, parent, make), recall=recall)
+            made = make_parts(whole, run, held, cancel, parent, make, prior_run=prior_run)
+            parts = dataclasses.replace(made, recall=recall)
             if run.started is not None and (unfinished or not run.finished):
                 searches = [held.enter_context(Run.read(path)) for path in unfinished_searches(run)]
                 forget_unrecorded(parts.provider, run.started.base, run, *searches)
@@ -198,9 +201,10 @@ def make_parts(
     parent: ParentBudget | None = None,
     make: Callable[..., Model] | None = None,
     provider: Provider | None = None,
+    prior_run: Run | None = None,
 ) -> Components:
     """The components of a search, made from the settings. Closing `held` closes them, except a `provider` that is
-    passed in. Nothing waits for a model once `cancel` is set.
+    passed in. Nothing waits for a model once `cancel` is set. `prior_run`: as for `start`.
 
     Raises:
         ConfigError: an unknown name or option, a missing key.
@@ -226,7 +230,7 @@ def make_parts(
         workers=settings.workers,
         seed=settings.seed,
         others=tuple(others),
-        exchange=GitExchange(settings.exchange) if settings.exchange else None,
+        exchange=_exchange_of(settings, prior_run),
         gate=settings.gate,
         track=settings.track,
         allowed=settings.sandbox.allow,
@@ -237,6 +241,19 @@ def make_parts(
         foresight=foresight_of(settings, models),
         rounds=round_components(settings, models),
     )
+
+
+def _exchange_of(settings: Settings, prior_run: Run | None) -> Exchange | None:
+    """Where states of other runs come from. `prior_run`: as for `start`.
+
+    Raises:
+        ConfigError: from two places.
+    """
+    if settings.exchange and settings.begin_from:
+        raise ConfigError("`exchange` and `begin_from` both bring in states of other runs: leave one out")
+    if settings.begin_from:
+        return EarlierRuns(settings.begin_from, prior_run)
+    return GitExchange(settings.exchange) if settings.exchange else None
 
 
 def require_prices(settings: Settings, total_usd: float | None = None) -> None:

@@ -101,7 +101,7 @@ class Planner(Protocol):
 
 
 class Exchange(Policy, Protocol):
-    """Exchanges states with other runs of the task, in both directions."""
+    """Brings in states of other runs of the task, and may share those of this one."""
 
     def sync(self, run: Run, provider: Provider) -> None:
         """Share new states of this run, and read those of others."""

@@ -32,7 +32,7 @@ from agent.run.events import Added, Event, Exhausted, Failed, Merged, Remeasured
 from agent.run.eviction import make_room
 from agent.run.schedule import Schedule, ScheduleEntry
 from agent.run.temporary_snapshots import TemporarySnapshots
-from agent.run.tree.choice import EXCHANGED, Choice
+from agent.run.tree.choice import Choice
 from agent.search.continuing import OpenLines, continued
 from sandboxes import SandboxError, StateDamaged, StoreFull
 
@@ -84,6 +84,7 @@ class Engine:
 
     def _work(self) -> None:
         try:
+            self._sync()
             follow(self._schedule, self)
             self._sync()
             while (expansion := self._next()) is not None:
@@ -136,7 +137,7 @@ class Engine:
         tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)
-            policy = self._components.exchange if choice.kind == EXCHANGED else policy
+            policy = self._components.exchange if choice.exchanges else policy
             asks = choice.act == "expand"
             if self._in_flight.has(begun) or tree.pruned(choice.node) or (asks and policy is None):
                 continue
@@ -151,7 +152,7 @@ class Engine:
         propose there."""
         tree, node = self._run.tree, choice.node
         policy: Policy | None = None
-        if choice.kind == EXCHANGED:
+        if choice.exchanges:
             policy = self._components.exchange
         elif choice.act == "expand":
             policy = self._panel.member(tree[node].policy_id) if choice.continues else None

@@ -71,6 +71,8 @@ def _ray(ray_options: RayOptions, source: str, *, reveal: bool, settings: Settin
 
     if settings.memory.path and settings.memory.enabled:
         raise UsageError("a memory is a file of one machine: run with --executor local, or -c memory.enabled=false")
+    if settings.begin_from:
+        raise UsageError("the folder of `begin_from` is on one machine: run with --executor local, or leave it out")
     cluster = Cluster(ray_options.address or "auto", requests.read(ray_options.resources), ray_options.environment)
     job = WorkerJob(source, reveal, settings)
 

@@ -10,7 +10,7 @@ from agent.run.tree.node import Act, NodeId
 REPAIR = "repair"
 """The kind of child that takes another way from where an earlier rollout went wrong (`agent.solver.refine.local`)."""
 EXCHANGED = "exchanged"
-"""The kind of child that another run found (`agent.analysis.history.exchanging`)."""
+"""The kind of child that another run found (`agent.analysis.history`)."""
 REPRODUCTION = "reproduction"
 """The kind of line of work that begins with a test that shows the issue."""
 
@@ -57,3 +57,8 @@ class Choice:
     reasons: tuple[Reason, ...] = ()
     """The decisions in the order in which they were taken, the one for `node` last. A walk down the tree gives
     no reason at an only child."""
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether a state of another run is brought in. A line of work that continues from one is this run's own."""
+        return self.kind == EXCHANGED and not self.continues
