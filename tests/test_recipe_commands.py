@@ -163,12 +163,14 @@ def test_portool_counts_a_failed_call_against_a_step_where_the_outcomes_are_equa
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two searches of a judged model for one task. In the first, a wrong edit is followed by half a repair, and that by
-    the other half; in the second, the first line of work solves the task."""
+    """Two searches of a judged model for one task. In the first, a wrong edit is followed by half a repair, for which
+    the model first calls for an edit that cannot be made, and that by the other half; in the second, the first line of
+    work solves the task."""
     folder = tmp_path_factory.mktemp("searched")
     repo = halves(folder / "repo")
     options = ["search.name=mcts", "value.name=judge", "search.widen=1", "budget.max_nodes=9"]
-    runs = {"long": ([SPOILT], [LOW], [HIGH]), "short": ([LOW, HIGH],)}
+    impossible = Edit("halves.py", "nothing like this", "x")
+    runs = {"long": ([SPOILT], [impossible, LOW], [HIGH]), "short": ([LOW, HIGH],)}
     for name, lines in runs.items():
         solve(repo, folder / name, Case("", len, lines, options, tested=True), "").close()
     return [folder / name for name in runs]
@@ -199,6 +201,22 @@ def test_rows_of_a_search_are_as_the_options_of_a_recipe_make_them(name, only, o
     on = exported(name, "export", long, tmp_path / "on", monkeypatch, short)
     without = exported(name, "export", long, tmp_path / "off", monkeypatch, short, "--set", off)
     assert (any(map(only, on)), any(map(only, without))) == (True, False), on
+
+
+@pytest.mark.slow
+@pytest.mark.namespace
+@pytest.mark.parametrize(
+    ("name", "form", "only"),
+    [
+        ("rest-mcts", "prm", lambda row: (row["provenance"]["nodes"], row["value"], row["leaves"]) == ([0, 3], 0.5, 2)),
+        ("r-mcts", "traversal", lambda row: row["visits"] == [1, 2, 3, 4, 5]),
+        ("proact", "lookahead", lambda row: row["branches"] == [{"node": 1, "value": 0.0}, {"node": 3, "value": 0.5}]),
+        ("kat-coder", "sft-masked", lambda row: trained(row) == [False, True]),
+    ],
+)
+def test_the_commands_of_a_recipe_make_their_rows_of_a_search(name, form, only, searched, tmp_path, monkeypatch):
+    rows = exported(name, f"export RUN... --format {form}", searched[0], tmp_path / "rows", monkeypatch)
+    assert any(map(only, rows)), rows
 
 
 def repairing(half: Edit) -> Callable[[Mapping[str, Any]], Reply]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agent.errors import UsageError
 from agent.learning.memory.admission import Unverified, issue_of
@@ -75,16 +74,12 @@ def _require_same_settings(without: Path, with_skills: Path) -> None:
                 f"the runs in {batch} learned from one another through their memory, so that a difference may come "
                 "from that: run the batch with -c memory.remember=false"
             )
-    one, other = map(_apart_from_memory, settings)
+    one, other = ({key: value for key, value in chosen.items() if key != "memory"} for chosen in settings)
     if differing := sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)):
         raise UsageError(
             f"{without} and {with_skills} were run with different settings ({', '.join(differing)}), so that a "
             "difference may come from those: let the memory be the only one"
         )
-
-
-def _apart_from_memory(chosen: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in chosen.items() if key != "memory"}
 
 
 def _require_held_back(name: str, run: Run, sources: Sequence[Source]) -> None:
