@@ -15,6 +15,7 @@ import pytest
 from agent.analysis.history.earlier_runs import EarlierRuns
 from agent.build.composition import check
 from agent.errors import ConfigError, PolicyError
+from agent.run.run import Run
 from agent.run.tree.choice import EXCHANGED, Choice
 from agent.settings import Settings
 from sandboxes import Snapshot
@@ -138,7 +139,7 @@ def told(server: ScriptedServer, number: int) -> Any:
 @pytest.mark.namespace
 def test_a_search_begins_from_the_best_state_of_earlier_runs_and_asks_no_model_for_the_way(tmp_path: Path) -> None:
     """One run repaired one half and gave up, another one spoilt it. The third is asked what the first was asked after
-    its repair, and makes the other one."""
+    its repair, and makes the other one. It is ended on the way, and resumed."""
     repo, runs = halves(tmp_path / "repo"), tmp_path / "runs"
     runs.mkdir()
     case = Case("", len, ([LOW],), ["budget.max_nodes=3"], tested=True)
@@ -146,8 +147,12 @@ def test_a_search_begins_from_the_best_state_of_earlier_runs_and_asks_no_model_f
         half = run.tree[1].state_hash
     solve(repo, runs / "worse", replace(case, lines=([SPOILT],)), "").close()
     other = [says("The other.", as_call(HIGH), ("run_tests", {})), says("Done.", ("submit", {}))]
-    case = Case("", len, ([HIGH],), ["begin_from=.", "budget.max_nodes=4"])
-    with ScriptedServer(other) as server, solve(repo, runs / "whole", case, "", server) as run:
+    case = Case("", len, ([HIGH],), ["begin_from=.", "budget.max_nodes=2"])
+    with ScriptedServer(other) as server:
+        solve(repo, runs / "whole", case, "", server).close()
+        assert not server.requests, "the way alone took all states that it might"
+        commands.ramify(["resume", runs / "whole", "--max-nodes", 4], cwd=tmp_path, env=environment(tmp_path))
+    with Run.read(runs / "whole") as run:
         begun, solved = run.tree[1], run.tree[2]
         assert (begun.state_hash, begun.kind, begun.policy_id) == (half, EXCHANGED, "earlier/1")
         assert (solved.parents, solved.evaluation.solved) == ((1,), True)
