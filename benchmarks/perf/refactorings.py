@@ -49,7 +49,7 @@ class Project:
     tests: list[str]
     """What pytest is given."""
     passed: int
-    """How many tests pass."""
+    """The fewest tests that pass."""
     source: str = ""
     """The folder with its packages; "" for the top."""
 
