@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -29,6 +30,8 @@ NAMES = 20
 LOOK_S = 20.0
 UBIQUITOUS = frozenset(name for kind in (str, bytes, int, float, list, dict, set, tuple, object) for name in dir(kind))
 """Attributes of built-in types: a place that may use one says nothing of a method of the same name."""
+
+log = logging.getLogger(__name__)
 
 Name = tuple[str, str]
 """The path of a source and a qualified name in it, as `agent.evaluate.occurrences` has it."""
@@ -132,9 +135,13 @@ def _uses(old: Mapping[str, str], new: Mapping[str, str], names: Sequence[Name],
             Path(folder, path).write_text(text, "utf-8")
         asked = json.dumps({"folder": folder, "names": names}).encode()
         try:
-            printed = subprocess.run(program, input=asked, capture_output=True, timeout=LOOK_S, check=False).stdout
+            done = subprocess.run(program, input=asked, capture_output=True, timeout=LOOK_S, check=False)
+            printed = done.stdout
+            if done.returncode:
+                log.warning("the search for references failed: %s", done.stderr[-500:].decode(errors="replace"))
         except subprocess.TimeoutExpired as late:
             printed = late.stdout or b""
+            log.warning("the search for references was stopped after %.0f s", LOOK_S)
     moves = {path: _moves(text, new[path]) for path, text in old.items() if path in new}
     for line in printed.splitlines(keepends=True):
         if not line.endswith(b"\n"):

@@ -57,12 +57,19 @@ def code(file: Path) -> str:
     return ast.unparse(tree)
 
 
-def codes(glob: str) -> Iterator[str]:
-    """The code of the files that match."""
+def files(glob: str, *, tests: bool) -> Iterator[Path]:
+    """The sources that match: those of tests, or all others."""
     for file in ROOT.rglob("*.py"):
         path = file.relative_to(ROOT)
-        if fnmatch(str(path), glob) and not file.is_relative_to(Path.cwd()):
-            yield code(file)
+        if fnmatch(str(path), glob) and ("tests" in path.parts) is tests and not file.is_relative_to(Path.cwd()):
+            yield file
+
+
+def adapt() -> None:
+    """Change the tests as the task asks, for a grader puts them back."""
+    for glob, pattern, new in TASK["then"]:
+        for file in files(glob, tests=True):
+            file.write_text(re.sub(pattern, new, file.read_text("utf-8")), "utf-8")
 
 
 def test_the_new_names_are_defined() -> None:
@@ -78,11 +85,14 @@ def test_what_has_nothing_to_do_with_it_is_left() -> None:
 
 
 def test_nothing_refers_to_the_old_names() -> None:
-    assert not any(re.search(pattern, text) for glob, pattern in TASK["forbidden"] for text in codes(glob))
+    for glob, pattern, *_ in (*TASK["then"], *TASK["forbidden"]):
+        assert not any(re.search(pattern, code(file)) for file in files(glob, tests=False))
 
 
 def test_the_tests_of_the_project_pass() -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / TASK["source"])}
+    adapt()
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    env = {**inherited, "PYTHONPATH": str(ROOT / TASK["source"])}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TASK["tests"]]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     print(done.stdout[-4000:])

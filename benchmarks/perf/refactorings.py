@@ -100,9 +100,7 @@ class Refactoring:
 
     def checker(self, project: Project) -> bytes:
         """The program that grades it."""
-        forbidden = [[glob, pattern] for glob, pattern, *_ in (*self.then, *self.forbidden)]
-        lists = {key: asdict(self)[key] for key in ("defined", "gone", "kept")}
-        task = {**lists, **asdict(project), "forbidden": forbidden}
+        task = {key: asdict(self)[key] for key in ("defined", "gone", "kept", "then", "forbidden")} | asdict(project)
         return CHECKER.read_text().replace("= {}\n", f"= {task!r}\n", 1).encode()
 
 
