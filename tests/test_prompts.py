@@ -83,8 +83,14 @@ VALUES: dict[str, list[dict[str, object]]] = {
         {**TASK, "tested": False, "problem": "there are none"},
     ],
     "chat_references": [
-        {"changed": ["a.py", "b.py"], "places": ["c.py:3: old"], "more": 2},
-        {"changed": ["a.py"], "places": [], "more": 0},
+        {
+            "changed": ["a.py", "b.py"],
+            "places": ["c.py:3: old"],
+            "more": 2,
+            "likely": ["d.py:3: x.old"],
+            "more_likely": 1,
+        },
+        {"changed": ["a.py"], "places": [], "more": 0, "likely": [], "more_likely": 0},
     ],
     "chat_reproduce": [{}],
     "chat_turns_left": [{"left": 15}],

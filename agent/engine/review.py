@@ -16,7 +16,7 @@ from agent.actions.comparison import told
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
 from agent.engine.components import Scorer
-from agent.evaluate.references import Tracked, tracked
+from agent.evaluate.references import Site, Tracked, tracked
 from agent.evaluate.reproduction import Finding
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
@@ -182,9 +182,10 @@ class Review:
     def _progress(self, found: Tracked | None) -> list[str]:
         if found is None:
             return []
-        places = [f"{site.path}:{site.line}: {site.name}" for site in found.sites]
-        shown = {"changed": found.changed[:NAMED], "places": places[:NAMED], "more": len(places[NAMED:])}
-        return [_printed(render("chat_references", **shown).strip())]
+        sure, unsure = ([each for each in found.sites if each.sure is known] for known in (True, False))
+        places = {"places": _listed(sure), "more": len(sure[NAMED:])}
+        likely = {"likely": _listed(unsure), "more_likely": len(unsure[NAMED:])}
+        return [_printed(render("chat_references", changed=found.changed[:NAMED], **places, **likely).strip())]
 
     def _open_goals(self, report: SuiteReport) -> list[str]:
         return [test for test in self.task.goal_tests if not report.passed(test)]
@@ -232,6 +233,10 @@ class Review:
     def _answers(self) -> Iterator[tuple[Action, Observation]]:
         """All actions of the conversation with their observations."""
         return (pair for step in self.turns for pair in zip(step.actions, step.observations, strict=False))
+
+
+def _listed(sites: Sequence[Site]) -> list[str]:
+    return [f"{site.path}:{site.line}: {site.name}" for site in sites[:NAMED]]
 
 
 def _texts(answered: Sequence[Observation]) -> str:

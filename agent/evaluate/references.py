@@ -1,39 +1,52 @@
 """How far a refactoring has come: the files that a change touched, and the places that still use names it took away.
 
-RefactorBench tells its agent such a state of the work. A place is found by its name and not by its type, in Python
-only: it may mean another thing of the same name.
+RefactorBench tells its agent such a state of the work. The uses of a name are found in the base state, with rope, and
+are left where the change has not touched their lines; in strings they are found by the name. Python only.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import logging
 import re
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from difflib import SequenceMatcher
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from agent.evaluate.guard import text_of
 from agent.parsing import python
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
-FILES = 200
-"""The most files with one of the names that are read."""
-NAMES = 100
-LOOK_S = 60.0
+FILES = 400
+"""The most sources that are read, of those with one of the names and those of packages."""
+NAMES = 20
+"""The most names that are looked for."""
+LOOK_S = 20.0
 UBIQUITOUS = frozenset(name for kind in (str, bytes, int, float, list, dict, set, tuple, object) for name in dir(kind))
-"""Attributes of built-in types: a place that uses one says nothing of a method of the same name."""
+"""Attributes of built-in types: a place that may use one says nothing of a method of the same name."""
 
-Gone = Mapping[str, frozenset[str]]
-"""By the path of a changed source, the names that it defined and does not define any more."""
+log = logging.getLogger(__name__)
+
+Name = tuple[str, str]
+"""The path of a source and a qualified name in it, as `agent.evaluate.occurrences` has it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Site:
     """A place that uses a name that is not there any more."""
 
     path: str
     line: int
     name: str
+    """As it is written there, with what it is an attribute of."""
+    sure: bool = True
+    """Whether it is this name, and not another of the same spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +56,8 @@ class Tracked:
     changed: tuple[str, ...]
     """The files that it touched."""
     sites: tuple[Site, ...]
-    """The places that are still to be updated, by path and line."""
+    """The places that are still to be updated: those that are sure, by path and line, then those that are rarely
+    written so."""
 
 
 def tracked(provider: Provider, base: Snapshot, state: Snapshot) -> Tracked:
@@ -51,99 +65,126 @@ def tracked(provider: Provider, base: Snapshot, state: Snapshot) -> Tracked:
     changes = [change for change in provider.changes(base, state) if not change.path.endswith(".pyc")]
     sources = [change for change in changes if change.path.endswith(".py")]
     with provider.at(base) as before, provider.at(state) as after:
-        gone = {change.path: _gone(change, before, after) for change in sources}
-        removed = frozenset(_module(change.path) for change in sources if change.kind == "removed")
-        words = {name for names in gone.values() for name in names} | {name.rpartition(".")[2] for name in removed}
-        texts = _using(after, sorted(words)[:NAMES])
-    trees = {path: tree for path, text in texts.items() if (tree := python(text)) is not None}
-    known = frozenset(name for tree in trees.values() for name in _defined(tree))
-    sites = {site for path, tree in trees.items() for site in _sites(path, tree, gone, removed, known)}
-    return Tracked(tuple(change.path for change in changes), tuple(sorted(sites)))
+        new = {change.path: text_of(after, change.path) for change in sources}
+        names = sorted(name for change in sources for name in _gone(change, before, new[change.path]))[:NAMES]
+        old = _using(before, names) if names else {}
+    defined = {name for text in new.values() for name in _defined(python(text) or ast.Module([], []))}
+    sites = {*_uses(old, new, names, defined), *_strings({**old, **new}, names, defined)} if names else set[Site]()
+    return Tracked(tuple(change.path for change in changes), _ordered(sites))
 
 
-def _gone(change: Change, before: Sandbox, after: Sandbox) -> frozenset[str]:
+def _word(name: Name) -> str:
+    """The identifier of a name."""
+    path, qualified = name
+    return re.split(r"[.(]", qualified)[-1] or PurePosixPath(path.removesuffix("/__init__.py")).stem
+
+
+def _gone(change: Change, before: Sandbox, text: str) -> Iterator[Name]:
     """The names that a source defines no more; none while it cannot be parsed."""
-    old = python(text_of(before, change.path)) if change.kind != "added" else None
-    new = python(text_of(after, change.path)) if change.kind != "removed" else ast.Module([], [])
-    return _defined(old) - _defined(new) - UBIQUITOUS if old is not None and new is not None else frozenset()
+    if change.kind == "added":
+        return
+    if change.kind == "removed":
+        yield change.path, ""
+        return
+    old, new = python(text_of(before, change.path)), python(text)
+    if old is not None and new is not None:
+        gone = _defined(old) - _defined(new)
+        for name in gone:
+            if not any(name.startswith((f"{outer}.", f"{outer}(")) for outer in gone):
+                yield change.path, name
 
 
-def _defined(tree: ast.Module) -> frozenset[str]:
-    """The functions, methods and classes of a module, and the variables at its top."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    named = [node.name for node in ast.walk(tree) if isinstance(node, kinds)]
-    top = [statement for statement in tree.body if isinstance(statement, (ast.Assign, ast.AnnAssign))]
-    return frozenset((*named, *(name for statement in top for name in _stored(statement))))
+def _defined(tree: ast.AST, prefix: str = "") -> frozenset[str]:
+    """The qualified names of functions and their parameters, of classes, and of variables of the module and of
+    classes."""
+    names = set[str]()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            names |= {prefix + node.name, *(f"{prefix}{node.name}({each.arg}" for each in given)}
+        elif isinstance(node, ast.ClassDef):
+            names |= {prefix + node.name, *_defined(node, f"{prefix}{node.name}.")}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(prefix + node.id)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.If, ast.Try, ast.Tuple)):
+            names |= _defined(node, prefix)
+    return frozenset(names)
 
 
-def _stored(tree: ast.AST) -> list[str]:
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
-
-
-def _using(box: Sandbox, words: Sequence[str]) -> dict[str, str]:
-    """The Python sources in which one of the words stands."""
-    if not words:
-        return {}
-    pattern = "|".join(map(re.escape, words))
+def _using(box: Sandbox, names: Sequence[Name]) -> dict[str, str]:
+    """The Python sources of the names, those in which one stands, and those of packages, which pass names on."""
+    pattern = "|".join(sorted({re.escape(_word(name)) for name in names}))
     found = box.exec(
-        ["grep", "-rlwE", "--include=*.py", "--exclude-dir=.git", "--", pattern, "."], timeout_s=LOOK_S
+        ["grep", "-rlwE", "--include=*.py", "--exclude-dir=.git", "--", pattern, "."],
+        timeout_s=LOOK_S,
     ).stdout
-    paths = sorted(line.removeprefix("./") for line in found.decode(errors="surrogateescape").splitlines())
-    return {path: text_of(box, path) for path in paths[:FILES]}
+    packages = box.exec(["find", ".", "-name", "__init__.py", "-not", "-path", "*/.git/*"], timeout_s=LOOK_S).stdout
+    lines = [sorted(each.decode(errors="replace").split("\n")) for each in (found, packages)]
+    others = (line[2:] for each in lines for line in each if line.startswith("./"))
+    paths = dict.fromkeys((*(path for path, _ in names), *others))
+    return {path: text_of(box, path) for path in [*paths][:FILES]}
 
 
-def _sites(path: str, tree: ast.Module, gone: Gone, removed: frozenset[str], known: frozenset[str]) -> Iterator[Site]:
-    """The places of a source; `known`: what some source still defines, so that only an import from where it was is
-    out of date."""
-    nowhere = frozenset(name for names in gone.values() for name in names) - known
-    imports = set(_imports(path, tree, gone, removed, nowhere))
-    yield from imports
-    lost = nowhere - (_bound(tree) - {site.name for site in imports})
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name) | ast.Constant(value=str(name)) if name in lost:
-                yield Site(path, node.lineno, name)
-            case ast.Attribute(attr=name) if name in nowhere:
-                yield Site(path, node.end_lineno or node.lineno, name)
+def _uses(old: Mapping[str, str], new: Mapping[str, str], names: Sequence[Name], defined: set[str]) -> Iterator[Site]:
+    """The uses in the sources of the base state, where they are now. What has only moved is out of date where it is
+    imported."""
+    program = [sys.executable, "-P", str(Path(__file__).with_name("occurrences.py"))]
+    with TemporaryDirectory() as folder:
+        for path, text in old.items():
+            Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, path).write_text(text, "utf-8")
+        asked = json.dumps({"folder": folder, "names": names}).encode()
+        try:
+            done = subprocess.run(program, input=asked, capture_output=True, timeout=LOOK_S, check=False)
+            printed = done.stdout
+            if done.returncode:
+                log.warning("the search for references failed: %s", done.stderr[-500:].decode(errors="replace"))
+        except subprocess.TimeoutExpired as late:
+            printed = late.stdout or b""
+            log.warning("the search for references was stopped after %.0f s", LOOK_S)
+    moves = {path: _moves(text, new[path]) for path, text in old.items() if path in new}
+    for line in printed.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            return
+        number, path, at, written, sure = json.loads(line)
+        now = moves[path].get(at) if path in moves else at
+        _, qualified = names[number]
+        if now is None or (not sure and _word(names[number]) in UBIQUITOUS):
+            continue
+        text = old[path].split("\n")[at - 1]
+        if qualified not in defined or "." in qualified or "." in written or re.match(r"\s*(from|import)\b", text):
+            yield Site(path, now, written, sure)
 
 
-def _imports(
-    path: str, tree: ast.Module, gone: Gone, removed: frozenset[str], nowhere: frozenset[str]
-) -> Iterator[Site]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (Site(path, node.lineno, each.name) for each in node.names if _is_one(each.name, removed))
-        elif isinstance(node, ast.ImportFrom):
-            module = _absolute(path, node)
-            away = {name for source, names in gone.items() if _is_one(module, {_module(source)}) for name in names}
-            for each in node.names:
-                if each.name in away | nowhere or _is_one(f"{module}.{each.name}", removed):
-                    yield Site(path, node.lineno, each.name)
+def _moves(old: str, new: str) -> dict[int, int]:
+    """By the numbers of the lines that are left of a text, their numbers now."""
+    blocks = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_matching_blocks()
+    return {block.a + n + 1: block.b + n + 1 for block in blocks for n in range(block.size)}
 
 
-def _bound(tree: ast.Module) -> frozenset[str]:
-    """The names that a source gives to something itself."""
-    given = [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
-    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return frozenset(
-        (*_stored(tree), *given, *(alias.asname or alias.name for node in imports for alias in node.names))
-    )
+def _strings(texts: Mapping[str, str], names: Sequence[Name], defined: set[str]) -> Iterator[Site]:
+    """The strings that are a name, or in which it stands as an attribute or is called: `__all__`, what is patched,
+    code that is written."""
+    words = {_word(name) for name in names if name[1] not in defined and "(" not in name[1]} - UBIQUITOUS
+    if not words:
+        return
+    either = "|".join(map(re.escape, sorted(words)))
+    pattern = re.compile(rf"^(?:{either})$|[\w.]+\.(?:{either})\b|\b(?:{either})\(")
+    for path, text in texts.items():
+        tree = python(text)
+        inside = (node for node in ast.walk(tree) if not isinstance(node, ast.Expr)) if tree is not None else ()
+        for each in (child for node in inside for child in ast.iter_child_nodes(node)):
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                for match in pattern.finditer(each.value):
+                    yield Site(path, each.lineno, match[0].strip("("), sure=False)
 
 
-def _module(path: str) -> str:
-    """The dotted name of a source, from the root of the repository."""
-    return ".".join(PurePosixPath(path).with_suffix("").parts).removesuffix(".__init__")
+def _ordered(sites: set[Site]) -> tuple[Site, ...]:
+    written = Counter(site.name for site in sites)
+    sure = {(site.path, site.line) for site in sites if site.sure}
+    left = [site for site in sites if site.sure or (site.path, site.line) not in sure]
 
+    def rank(site: Site) -> tuple[int, str, int, str]:
+        return (0 if site.sure else written[site.name], site.path, site.line, site.name)
 
-def _absolute(path: str, node: ast.ImportFrom) -> str:
-    """The dotted name of the module that is imported from."""
-    if not node.level:
-        return node.module or ""
-    package = PurePosixPath(path).parts[: -node.level]
-    return ".".join((*package, *filter(None, (node.module,))))
-
-
-def _is_one(name: str, modules: frozenset[str] | set[str]) -> bool:
-    """Whether a module is imported by this name: its dotted name from some folder on."""
-    return bool(name) and any(module == name or module.endswith(f".{name}") for module in modules)
+    return tuple(sorted(left, key=rank))

@@ -122,12 +122,21 @@ def checkout(repository: Repository, work: Path, say: Callable[[str], None]) -> 
     """
     if not repository.package:
         return _written(work / repository.name)
-    place = cache() / repository.package.replace("==", "-")
+    return fetched(repository.package, say)
+
+
+def fetched(package: str, say: Callable[[str], None]) -> Path:
+    """A git repository with the files of a source package (NAME==VERSION) in one commit, kept in our cache.
+
+    Raises:
+        subprocess.CalledProcessError: pip or git failed.
+    """
+    place = cache() / package.replace("==", "-")
     if not place.exists():
-        say(f"fetching {repository.package}")
+        say(f"fetching {package}")
         cache().mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache()) as folder:
-            unpack(_fetch(repository.package, Path(folder)), Path(folder, "unpacked"))
+            unpack(_fetch(package, Path(folder)), Path(folder, "unpacked"))
             (unpacked,) = Path(folder, "unpacked").iterdir()
             _commit(unpacked)
             unpacked.rename(place)
