@@ -6,7 +6,6 @@ are checked there (`agent.build.composition`).
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,17 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from agent.efforts import EFFORTS
-from agent.errors import ConfigError, OptionRefused
+from agent.errors import ConfigError
 from agent.recipes import named
+from agent.refusal import COMMAND_LINE, refusal
 from agent.settings import Settings, renamed
 
 _CHOICES = ("policy", "search", "value")
 """Sections that name an implementation; their other keys are its options."""
-_COMMAND_LINE = "the command line"
-"""The origin of flags."""
 _READ = ("instructions", "prompts")
 """Settings that are given as a path and hold what was read there."""
 
@@ -150,7 +147,7 @@ def _given(
     for text in overrides:
         yield f"-c {text}", _override(text)
     for key, value in flags.items():
-        yield _COMMAND_LINE, _nest(key, value)
+        yield COMMAND_LINE, _nest(key, value)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -237,19 +234,9 @@ def _validated(merged: dict[str, Any], origins: Mapping[tuple[str, ...], str]) -
     try:
         return Settings.model_validate_json(json.dumps(merged, default=str))
     except ValidationError as error:
-        raise _refusal(error.errors(include_url=False)[0], origins) from error
-
-
-def _refusal(problem: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> ConfigError | OptionRefused:
-    keys = tuple(str(part) for part in problem["loc"])
-    origin = _origin(keys, origins) or "the settings"
-    key = ".".join(keys)
-    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return ConfigError(f"unknown setting `{key}` in {origin}; did you mean `{_nearest(key)}`?")
-    reason = problem["msg"].removeprefix("Input ")
-    if origin == _COMMAND_LINE:
-        return OptionRefused(key, problem["input"], reason)
-    return ConfigError(f"`{key}` in {origin} is {problem['input']!r}, but {reason}")
+        problem = error.errors(include_url=False)[0]
+        origin = _origin(tuple(map(str, problem["loc"])), origins) or "the settings"
+        raise refusal(problem, Settings, origin) from error
 
 
 def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:
@@ -262,17 +249,3 @@ def _origin(keys: tuple[str, ...], origins: Mapping[tuple[str, ...], str]) -> st
     """The layer that set a key, something below it or, failing that, the table around it; None: no layer did."""
     related = [other for other in origins if other[: len(keys)] == keys[: len(other)]]
     return origins[max(related, key=len)] if related else None
-
-
-def _nearest(key: str) -> str:
-    def likeness(candidate: str) -> float:
-        pairs = ((key, candidate), (key.rpartition(".")[2], candidate.rpartition(".")[2]))
-        return max(difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs)
-
-    return max(_known_keys(Settings().model_dump()), key=likeness)
-
-
-def _known_keys(table: Mapping[str, Any]) -> Iterator[str]:
-    for keys, _ in _leaves(table):
-        yield keys[0]
-        yield ".".join(keys[:1] if keys[0] in _CHOICES else keys)

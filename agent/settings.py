@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agent.actions.irreversible import Kind
 from agent.custom_texts import read_instructions, read_prompts
 from agent.efforts import Effort
 from agent.measure.timing import Timing
+from agent.refusal import refusal
 from sandboxes import Limits
 
 MODEL_FREE_POLICIES = ("mutate", "edit")
@@ -28,8 +29,6 @@ OPERATIONAL: dict[str, bool | set[str]] = {
 _RENAMED = {"max_mends": "max_retries"}
 """Options of policies and values by the names that they had in earlier versions."""
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
 
 def _absolute(path: Path) -> Path:
     """An absolute path, so that a run that is resumed elsewhere finds the same file."""
@@ -41,10 +40,27 @@ def renamed(options: dict[str, Any]) -> dict[str, Any]:
     return {_RENAMED.get(key, key): option for key, option in options.items()}
 
 
-class Choice(BaseModel):
+class Section(BaseModel):
+    """Settings that belong together. An unknown key or a wrong value raises `agent.errors.ConfigError`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    if not TYPE_CHECKING:  # a type checker derives the keywords from the fields
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise refusal(error.errors(include_url=False)[0], type(self)) from error
+
+        __init__.__pydantic_base_init__ = (
+            True  # a section in another is validated with it, so that errors have whole keys
+        )
+
+
+class Choice(Section):
     """An implementation by name, with the keywords of its constructor."""
 
-    model_config = _STRICT
     name: str
     options: dict[str, Any] = {}
 
@@ -59,10 +75,9 @@ class Choice(BaseModel):
         return value
 
 
-class SandboxSettings(BaseModel):
+class SandboxSettings(Section):
     """Where actions run."""
 
-    model_config = _STRICT
     kind: Literal["auto", "docker", "commit", "namespace"] = "auto"
     """`auto`: `docker` if an image is named, else the best that works on this machine. `docker` falls back to `commit`
     if states cannot be forked with that image or engine; `commit`: always `docker commit`, which is slower."""
@@ -80,10 +95,9 @@ class SandboxSettings(BaseModel):
     """Compare every fork with a digest of its snapshot, and stop if they differ. Slower: files are read again."""
 
 
-class BudgetSettings(BaseModel):
+class BudgetSettings(Section):
     """What a run may spend. A limit that is not set is no limit."""
 
-    model_config = _STRICT
     max_nodes: Annotated[int, Field(ge=1)] | None = 1000
     max_measurements: Annotated[int, Field(ge=1)] | None = None
     max_calls: Annotated[int, Field(ge=0)] | None = None
@@ -92,10 +106,9 @@ class BudgetSettings(BaseModel):
     max_seconds: Annotated[float, Field(gt=0)] | None = 3600.0
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(Section):
     """How models are called."""
 
-    model_config = _STRICT
     base_url: str | None = None
     """An OpenAI-compatible endpoint; None: the provider in the model's name."""
     price: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=2, max_length=4)] | None = None
@@ -146,10 +159,9 @@ class ModelSettings(BaseModel):
         return self.model_dump(exclude={"tool_calls", "context_tokens", "context_soft_cap", "cache_ttl"})
 
 
-class MeasureSettings(BaseModel):
+class MeasureSettings(Section):
     """How tests are run."""
 
-    model_config = _STRICT
     baseline_runs: Annotated[int, Field(ge=1)] | None = None
     """How often the tests are run in the root state; tests with different outcomes are set aside as flaky. None: twice
     if the tests are quick, else once."""
@@ -177,10 +189,9 @@ class MeasureSettings(BaseModel):
         return Timing(self.every_s, self.whole_s, self.scope_s, self.final_s, self.jobs)
 
 
-class TournamentSettings(BaseModel):
+class TournamentSettings(Section):
     """How the best of several rollouts is chosen."""
 
-    model_config = _STRICT
     group: Annotated[int, Field(ge=2, le=26)] = 2
     """Candidates that a judge compares at a time."""
     votes: Annotated[int, Field(ge=1)] = 8
@@ -206,10 +217,9 @@ class TournamentSettings(BaseModel):
     round is told of."""
 
 
-class RefineSettings(BaseModel):
+class RefineSettings(Section):
     """What rounds after the first learn from earlier rollouts."""
 
-    model_config = _STRICT
     priors: Annotated[int, Field(ge=0)] = 4
     """How many summaries of the best earlier rollouts are shown."""
     plan: bool = True
@@ -223,10 +233,9 @@ class RefineSettings(BaseModel):
     """Whether no round follows if the task turned out to be easy, or if the last round found nothing better."""
 
 
-class MemorySettings(BaseModel):
+class MemorySettings(Section):
     """What is remembered of verified runs, and shown to models."""
 
-    model_config = _STRICT
     path: Annotated[Path, AfterValidator(_absolute)] | None = None
     """The memory file; None: no memory."""
     enabled: bool = True
@@ -243,19 +252,17 @@ class MemorySettings(BaseModel):
     """The most tokens of memory that a model is shown at the root state; half as many when an error turns up later."""
 
 
-class Instructions(BaseModel):
+class Instructions(Section):
     """The user's own instructions, with their text."""
 
-    model_config = _STRICT
     path: Path | None = None
     """The file they were read from."""
     text: str
 
 
-class CustomPrompts(BaseModel):
+class CustomPrompts(Section):
     """The user's own prompts that replace shipped ones, with their texts."""
 
-    model_config = _STRICT
     path: Path | None = None
     """The directory they were read from."""
     texts: dict[str, str]
@@ -276,10 +283,9 @@ def _with_texts(setting: object) -> object:
     return CustomPrompts(path=path, texts=read_prompts(path))
 
 
-class Settings(BaseModel):
+class Settings(Section):
     """All settings of a run, with their defaults."""
 
-    model_config = _STRICT
     effort: Effort | None = None
     """How much is spent (`agent.efforts`): `low`, `medium`, `high` or `max`, whose settings replace the defaults. All
     other given settings, and those of a recipe, override it."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGES = ("agent", "benchmarks", "prompts", "sandboxes")
+"""All of Ramify but this package. This module is below them, and imports none of them."""
 _PLACE = Path(__file__).resolve().parent.parent
 """The directory that holds them, and this package."""
 

@@ -181,7 +181,7 @@ def namespaces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def provider(namespaces: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
     """Sandboxes of this machine's own, with a store that the tests of a module share."""
-    with namespace.NamespaceProvider(tmp_path_factory.mktemp("store")) as provider:
+    with namespace.namespace_provider(tmp_path_factory.mktemp("store")) as provider:
         yield provider
 
 

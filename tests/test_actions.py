@@ -39,7 +39,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.task import Task
 from agent.untrusted import visible
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.acting import do
 from tests.tiers import slow_but
 
@@ -48,7 +48,7 @@ GREETING = "def greet(name):\n    text = 'hello ' + name\n    return text\n"
 
 @pytest.fixture(scope="module")
 def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
+    provider = namespace_provider(tmp_path_factory.mktemp("store"))
     yield provider
     provider.close()
 

@@ -25,7 +25,7 @@ from agent.run.tree.choice import Choice
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
 from tests.projects import task
@@ -42,7 +42,7 @@ def attempt(tmp_path):
         limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
         repo = tmp_path / "repo"
         with Run.open(tmp_path / "run") as run:
-            provider = NamespaceProvider(tmp_path / "run" / "store")
+            provider = namespace_provider(tmp_path / "run" / "store")
             budget = Budget(**limits)
             parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
             try:

@@ -19,7 +19,7 @@ from benchmarks.grading.grading import grade, grade_all
 from benchmarks.grading.validation import check
 from benchmarks.grading.verdicts import Verdict, VerdictCache, patch_digest
 from sandboxes import Provider
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.instances import FILES, FIXED, HIDDEN_TEST, bare_instance, make_benchmark, patch_of
 
 pytestmark = pytest.mark.namespace
@@ -38,7 +38,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def provider(tmp_path: Path) -> Iterator[Provider]:
-    made = NamespaceProvider(tmp_path / "store")
+    made = namespace_provider(tmp_path / "store")
     yield made
     made.close()
 

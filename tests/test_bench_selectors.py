@@ -97,7 +97,7 @@ def test_what_a_wave_came_to_is_graded_too_though_it_was_no_candidate(batch):
     (batch / "a" / "blobs" / patch_digest(b"+ 9\n")).write_bytes(b"+ 9\n")
     waves = [{"patch_sha256": digest} for digest in (patch_digest(b"+ 9\n"), "", patch_digest(b""))]
     with closing(Batch(batch, read_identity(batch))) as again:
-        again.record(replace(attempt, facts={**attempt.facts, "waves": waves}))
+        again.record(replace(attempt, facts={**attempt.facts, "round_results": waves}))
     left = [each.patch for each in candidates(batch) if each.instance_id == "a"]
     assert sorted(left) == [b"+ 1\n", b"+ 2\n", b"+ 9\n"]
 

@@ -11,7 +11,7 @@ from sandboxes import Workspace
 from sandboxes.conformance import LIMITS, sh
 from sandboxes.conformance.given import said
 from sandboxes.forking.host_network_env import borrow
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
@@ -67,7 +67,7 @@ def test_what_is_lent_is_there_for_set_up_and_in_no_state_and_no_later_action(
     proxies = " && ".join(f'test "${name}" = http://lent.invalid:3128' for name in PROXIES)
     built = f"{bundles} && {proxies} && echo built > /opt/built"
     workspace = Workspace(path=checkout, environment=(built,), setup=(f"{bundles} && {proxies} && echo set up > here",))
-    with NamespaceProvider(namespaces / "lent", LIMITS) as provider, provider.at(provider.create(workspace)) as box:
+    with namespace_provider(namespaces / "lent", LIMITS) as provider, provider.at(provider.create(workspace)) as box:
         assert said(box, "cat here /opt/built") == "set up\nbuilt"
         names = "|".join((*BUNDLES, *PROXIES, "lent.invalid", "borrowed"))
         assert said(box, f"env | grep -cE '{names}' || true") == "0"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sandboxes import Sandbox, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 HEADERS = """
 import glob
@@ -35,7 +35,7 @@ def said(box: Sandbox, *argv: str) -> str:
 
 
 def test_every_file_that_compiles_has_byte_code_that_is_checked_by_content(namespaces: Path, project: Path) -> None:
-    with NamespaceProvider(namespaces / "byte-code") as provider:
+    with namespace_provider(namespaces / "byte-code") as provider:
         base = provider.create(Workspace(path=project, byte_code=True))
         with provider.at(base) as box:
             found = said(box, "python3", "-c", HEADERS).splitlines()
@@ -43,7 +43,7 @@ def test_every_file_that_compiles_has_byte_code_that_is_checked_by_content(names
 
 
 def test_an_edit_that_leaves_size_and_time_is_seen(namespaces: Path, project: Path) -> None:
-    with NamespaceProvider(namespaces / "byte-code") as provider:
+    with namespace_provider(namespaces / "byte-code") as provider:
         base = provider.create(Workspace(path=project, byte_code=True))
         with provider.at(base) as box:
             said(box, "sh", "-c", "echo 'x = 2' > value.py && touch -d @1000000000 value.py")
@@ -51,7 +51,7 @@ def test_an_edit_that_leaves_size_and_time_is_seen(namespaces: Path, project: Pa
 
 
 def test_it_is_no_difference_between_states(namespaces: Path, project: Path) -> None:
-    with NamespaceProvider(namespaces / "byte-code") as provider:
+    with namespace_provider(namespaces / "byte-code") as provider:
         plain, base = (provider.create(Workspace(path=project, byte_code=wanted)) for wanted in (False, True))
         with provider.at(base) as box:
             box.write("value.py", b"x = 2\n")
@@ -64,7 +64,7 @@ def test_it_is_no_difference_between_states(namespaces: Path, project: Path) -> 
 def test_nothing_of_the_workspace_runs_while_it_is_made(namespaces: Path, project: Path) -> None:
     for module in ("compileall", "py_compile", "signal", "struct", "concurrent", "sitecustomize"):
         (project / f"{module}.py").write_text("open('ran', 'w')\n")
-    with NamespaceProvider(namespaces / "byte-code") as provider:
+    with namespace_provider(namespaces / "byte-code") as provider:
         base = provider.create(Workspace(path=project, byte_code=True))
         with provider.at(base) as box:
             assert "ran" not in said(box, "ls").split()
@@ -73,7 +73,7 @@ def test_nothing_of_the_workspace_runs_while_it_is_made(namespaces: Path, projec
 
 def test_a_workspace_is_left_as_it_is_unless_asked(namespaces: Path, project: Path) -> None:
     with (
-        NamespaceProvider(namespaces / "byte-code") as provider,
+        namespace_provider(namespaces / "byte-code") as provider,
         provider.at(provider.create(Workspace(path=project))) as box,
     ):
         assert "__pycache__" not in said(box, "ls")

@@ -38,7 +38,7 @@ from agent.solver.result import Result
 from agent.solver.solve import solve
 from agent.untrusted import visible
 from sandboxes import Sandbox
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.acting import do
 from tests.projects import BUG, FIX, GOAL, means, task
 from tests.scripted_server import Reply, Script, ScriptedServer, fails, says
@@ -71,7 +71,7 @@ def run_search(
     """Solve the small project with a model that says these things."""
     repo = means(folder / "repo")
     with ScriptedServer(script) as server, Run.open(folder / "run") as run:
-        provider = NamespaceProvider(folder / "run" / "store")
+        provider = namespace_provider(folder / "run" / "store")
         try:
             budget = Budget(max_nodes=max_nodes)
             parts = Components(
@@ -195,7 +195,7 @@ class TestASearchWithAModel:
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Only looked at: a policy must not write to it."""
-    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
+    provider = namespace_provider(tmp_path_factory.mktemp("store"))
     with provider.at(provider.create(task(means(tmp_path_factory.mktemp("all") / "project")).workspace)) as box:
         yield box
     provider.close()

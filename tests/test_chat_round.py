@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from agent.budget import Usage
 from agent.cli.app import app
 from agent.errors import UsageError
-from agent.learning.training import Wanted
+from agent.learning.training import TrainingSettings
 from agent.run.events import Spent
 from agent.run.run import Run
 from benchmarks.self_training.cost import planned
@@ -91,7 +91,7 @@ def request(folder: Path, model: Path, method: Any, rollouts: int = 4) -> Round:
     settings = (*box, "measure.baseline_runs=1")
     learning = Learning(
         "chat",
-        Wanted(max_steps=1, in_order=True),
+        TrainingSettings(max_steps=1, in_order=True),
         program(folder / "trains", TRAINS),
         str(program(folder / "serves", SERVES)),
         free_port(),
@@ -223,4 +223,4 @@ def test_the_command_asks_for_an_order_where_that_is_wanted(
 
     monkeypatch.setattr("benchmarks.self_training.turning.turn", turned)
     assert command(tmp_path, *more).exit_code == 0
-    assert [each.learning.wanted.in_order for each in asked] == [bool(more)]
+    assert [each.learning.settings.in_order for each in asked] == [bool(more)]

@@ -17,7 +17,7 @@ from agent.evaluate.verification import apply_patch
 from agent.run.paths import store_of
 from agent.run.run import Run
 from sandboxes import Provider, SandboxError, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests import commands
 from tests.checkouts import (
     COMMON,
@@ -314,7 +314,7 @@ def test_runs_that_are_kept_in_the_checkout_are_not_copied(here: Path, environme
     second = checkout / "runs" / "second"
     with (
         Run.read(second) as run,
-        NamespaceProvider(store_of(second)) as provider,
+        namespace_provider(store_of(second)) as provider,
         provider.at(run.tree.root.snapshot) as box,
     ):
         said = box.exec(["find", ".", "-path", "./runs*"], timeout_s=60).stdout

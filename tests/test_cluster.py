@@ -172,7 +172,13 @@ class TestTheCodeBundle:
         assert shipped["excludes"][1:] == ["/set/set/report"]
         assert (tmp_path / "sent/set/set/calc.bundle").is_file()
         assert not any((Path(code) / "set").exists() for code in shipped["py_modules"])
-        assert {Path(code).name for code in shipped["py_modules"]} == {"agent", "benchmarks", "prompts", "sandboxes"}
+        assert {Path(code).name for code in shipped["py_modules"]} == {
+            "agent",
+            "benchmarks",
+            "prompts",
+            "ramify",
+            "sandboxes",
+        }
 
     def test_holds_nothing_that_lies_beside_a_table(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / ".env").write_text("OPENAI_API_KEY=not-to-be-sent")

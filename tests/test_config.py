@@ -9,7 +9,7 @@ from agent.build.factories import POLICIES
 from agent.cli.config import app
 from agent.config import load, origins, restore
 from agent.errors import ConfigError
-from agent.settings import MODEL_FREE_POLICIES, Choice, Settings
+from agent.settings import MODEL_FREE_POLICIES, BudgetSettings, Choice, Settings
 from sandboxes import Workspace
 
 
@@ -159,6 +159,22 @@ class TestRefusals:
         broken.write_text("a = [")
         assert "missing.toml" in refusal(files=[tmp_path / "missing.toml"])
         assert "broken.toml is not TOML" in refusal(files=[broken])
+
+    @pytest.mark.parametrize(
+        ("make", "says"),
+        [
+            (lambda: Settings(serch=1), "unknown setting `serch`; did you mean `search`?"),
+            (lambda: Settings(max_nodes=3), "unknown setting `max_nodes`; did you mean `budget.max_nodes`?"),
+            (lambda: Settings(budget={"max_node": 3}), "`budget.max_node`; did you mean `budget.max_nodes`?"),
+            (lambda: BudgetSettings(max_node=3), "unknown setting `max_node`; did you mean `max_nodes`?"),
+            (lambda: Settings(workers=0), "`workers` is 0, but should be greater than or equal to 1"),
+            (lambda: Settings(policy=3), "`policy` is 3, but "),
+        ],
+    )
+    def test_in_python_they_name_the_key_and_the_value_too(self, make, says):
+        with pytest.raises(ConfigError) as caught:
+            make()
+        assert says in str(caught.value)
 
 
 def test_settings_survive_the_journal():

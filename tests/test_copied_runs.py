@@ -395,8 +395,8 @@ def test_a_copied_run_keeps_nothing_for_a_later_one_and_a_test_sees_no_differenc
     assert measurer.rules.warm is not None
     warm, kept = measurer.rules.warm, []
     for changed in ([], None):
-        order = warm.order((), changed, "/tmp/report", "nonce", measurer.rules.limits)
+        request = warm.request((), changed, "/tmp/report", "nonce", measurer.rules.limits)
         with provider.scratch(lab.base, lab.base, (), warm.template) as box:
-            assert box.perform(order, timeout_s=100).exit_code == 0
+            assert box.perform(request, timeout_s=100).exit_code == 0
             kept.append(box.exec(["ls", ".pytest_cache"], timeout_s=100).exit_code)
     assert 0 not in kept

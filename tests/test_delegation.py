@@ -38,7 +38,7 @@ from agent.solver.result import Result
 from agent.solver.solve import solve
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import commit, git, task
 from tests.tiers import slow_but
@@ -181,7 +181,7 @@ class Team:
 def solved(namespaces, tmp_path_factory):
     folder = tmp_path_factory.mktemp("delegated")
     wanted = task(commit(folder / "repo", FILES), statement="Mend all")
-    with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
+    with Run.open(folder / "run") as run, namespace_provider(folder / "run" / "store") as provider:
         team, model = Team(provider), ScriptedModel([answer(json.dumps(PLAN))])
         parts = Components(provider, Scripted(None), Linear(), PassingTests(), Budget(), baseline_runs=1, workers=3)
         result = solve(wanted, parts, run, on_event=team.watch, begin=partial(Delegation, team, model))

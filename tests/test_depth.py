@@ -14,7 +14,7 @@ import pytest
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, sample, sh
 from sandboxes.conformance.given import fingerprint_of, said
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace
@@ -30,7 +30,7 @@ def store(namespaces: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def provider(store: Path) -> Iterator[Provider]:
-    with NamespaceProvider(store, LIMITS) as provider:
+    with namespace_provider(store, LIMITS) as provider:
         yield provider
 
 
@@ -138,7 +138,7 @@ def test_children_of_one_state_share_what_is_merged_for_them(provider: Provider,
 
 def test_merged_layers_go_with_the_last_state_that_needs_them(tmp_path: Path, namespaces: Path) -> None:
     store = namespaces / tmp_path.name
-    with NamespaceProvider(store, LIMITS) as provider:
+    with namespace_provider(store, LIMITS) as provider:
         base = provider.create(Workspace(path=sample(tmp_path / "checkout"), mount="/workspace"))
         states = []
         with provider.at(base) as box:

@@ -33,7 +33,7 @@ from agent.run.events import Ended, Noted
 from agent.run.run import Run
 from agent.search.linear import Linear
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.histories import ENDS, F, History, P, turn
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, means, task
@@ -256,7 +256,7 @@ def test_a_failed_run_is_mended_from_just_before_its_onset_and_its_prefix_is_not
     repo, directory = means(tmp_path / "repo"), tmp_path / "run"
 
     def sit(nodes):
-        with Run.open(directory) as run, NamespaceProvider(directory / "store") as provider:
+        with Run.open(directory) as run, namespace_provider(directory / "store") as provider:
             parts = Components(
                 provider, Scripted(answer), Linear(), PassingTests(), Budget(max_nodes=nodes), localise=True
             )

@@ -23,7 +23,7 @@ from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from sandboxes import Limits, SnapshotMissing, StoreFull
 from sandboxes.forking.disk_space import require
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, means, task
 
@@ -35,7 +35,7 @@ MORE = "import os\n\n\ndef test_more():\n    assert os.path.exists('more')\n"
 
 def session(repo, run, answer):
     """One session of a run."""
-    with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
+    with Run.open(run) as opened, namespace_provider(run / "store") as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         return solve(task(repo), parts, opened)
 
@@ -137,11 +137,11 @@ def test_states_beyond_their_bound_end_the_session_unless_closed_nodes_make_room
         return Proposal((Shell(f"head -c 5000000 /dev/urandom > blob{position.index}"),))
 
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
-    with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
+    with Run.open(run) as opened, namespace_provider(run / "store") as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
         solve(task(repo), parts, opened)
         assert [opened.tree.expandable(n) for n in range(1, 5)] == [False] * 4
-    with Run.open(run) as opened, NamespaceProvider(run / "store", Limits(store_bytes=7 << 20)) as provider:
+    with Run.open(run) as opened, namespace_provider(run / "store", Limits(store_bytes=7 << 20)) as provider:
         blob = opened.tree[2].snapshot
         with provider.at(blob) as box:
             kept = box.read("blob1")
@@ -167,10 +167,10 @@ def test_nothing_that_may_still_be_needed_is_given_up(tmp_path):
 
     repo, run = means(tmp_path / "repo"), tmp_path / "run"
     (repo / "test_more.py").write_text(MORE)
-    with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
+    with Run.open(run) as opened, namespace_provider(run / "store") as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget(max_nodes=3))
         solve(task(repo), parts, opened)
-    with Run.open(run) as opened, NamespaceProvider(run / "store", Limits(store_bytes=3 << 20)) as provider:
+    with Run.open(run) as opened, namespace_provider(run / "store", Limits(store_bytes=3 << 20)) as provider:
         with provider.at(opened.tree.root.snapshot):
             pass  # a guest that can weigh
         better = opened.tree[2]

@@ -391,4 +391,4 @@ def test_a_model_and_its_rows_are_shown_what_the_failing_tests_print(
     assert told["provenance"]["policies"] == ["edit/1/openai/tiny/printed"]
     assert shown(told) == shown(bare) is not None
     with pytest.raises(UsageError, match="edit/1/openai/tiny/printed"):
-        training.plan("sft", [tmp_path / "rows-True", tmp_path / "rows-False"], training.Wanted())
+        training.plan("sft", [tmp_path / "rows-True", tmp_path / "rows-False"], training.TrainingSettings())

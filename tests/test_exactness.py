@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from sandboxes import Forked, Provider, Sandbox, Snapshot, Workspace
 from sandboxes.conformance import LIMITS, sample, sh
 from sandboxes.conformance.given import fingerprint_of
-from sandboxes.docker.provider import DockerProvider, probe
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.docker.provider import docker_provider, probe
+from sandboxes.namespace.provider import namespace_provider
 from tests.projects import wheel
 from tests.tiers import examples
 
@@ -156,7 +156,7 @@ class TestNamespace:
     @pytest.fixture(scope="class")
     @classmethod
     def reopen(cls, namespaces: Path) -> Callable[[], Provider]:
-        return lambda: NamespaceProvider(namespaces / "exact", LIMITS)
+        return lambda: namespace_provider(namespaces / "exact", LIMITS)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -193,7 +193,7 @@ class TestNamespace:
     @given(steps=STEPS, rng=st.randoms(use_true_random=False))
     def test_the_paranoid_way_finds_no_fault(self, namespaces, tmp_path_factory, steps, rng) -> None:
         def reopen() -> Provider:
-            return NamespaceProvider(namespaces / "paranoid", LIMITS, paranoid=True)
+            return namespace_provider(namespaces / "paranoid", LIMITS, paranoid=True)
 
         with reopen() as provider:
             base = begun(provider, tmp_path_factory.mktemp("paranoid") / "checkout")
@@ -209,7 +209,7 @@ class TestDocker:
         if why := probe():
             pytest.skip(why)
         store = tmp_path_factory.mktemp("exact-docker") / "store"
-        return lambda: DockerProvider(store, LIMITS, paranoid=True)
+        return lambda: docker_provider(store, LIMITS, paranoid=True)
 
     @settings(SLOWLY, max_examples=2)
     @given(steps=STEPS, rng=st.randoms(use_true_random=False))

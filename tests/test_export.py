@@ -19,7 +19,7 @@ from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.learning.export import Row
 from agent.learning.export.licences import licence_of
-from agent.learning.export.registry import FORMATS, make
+from agent.learning.export.registry import FORMATS, construct, make
 from agent.learning.export.turns import as_template
 from agent.models import Completion, ToolCall
 from agent.models.scripted import answer
@@ -290,7 +290,7 @@ class TestSiblingPairs:
             made.add(0, value, [made.asks(0, [{"role": "user", "content": told}], said, Edit("a", "", told))])
         with made.close() as run:
             assert rows(run, "preference") == [{"skipped": "siblings were not asked the same"}]
-            assert rows(run, "preference", told="any") == [{"skipped": "siblings were not asked the same"}]
+            assert rows(run, "preference", prompts="any") == [{"skipped": "siblings were not asked the same"}]
 
     def test_may_be_of_siblings_one_of_which_was_told_more_at_the_end(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
@@ -300,7 +300,7 @@ class TestSiblingPairs:
             made.add(0, value, [made.asks(0, told[:count], said, Edit("a", "", "x"))])
         with made.close() as run:
             assert rows(run, "preference") == [{"skipped": "siblings were not asked the same"}]
-            (row,) = rows(run, "preference", told="any")
+            (row,) = rows(run, "preference", prompts="any")
         assert (row["prompt"], row["chosen"][0]["content"]) == (told[:1], "after 2")
         assert not row["provenance"]["exact"]
 
@@ -394,6 +394,10 @@ class TestFormats:
     def test_an_unknown_option_is_named_with_those_there_are(self) -> None:
         with pytest.raises(UsageError, match=r"preference has no option 'gab': it has pairs, gap, mix, visits"):
             make("preference", {"gab": "0.1"})
+
+    def test_the_names_that_options_had_in_earlier_versions_are_understood(self) -> None:
+        made = construct(FORMATS["preference"], "preference", {"told": "any", "most": "3"})
+        assert (made.prompts, made.max_pairs) == ("any", 3)
 
     @pytest.mark.parametrize(("key", "value"), [("gap", "2"), ("mix", "-1"), ("pairs", "all")])
     def test_an_option_out_of_its_range_is_refused(self, key: str, value: str) -> None:

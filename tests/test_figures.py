@@ -20,7 +20,7 @@ from agent.models import Ask, directly
 from agent.policy.edit.ranking import Choice
 from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import figures
-from benchmarks.flywheel.orders import Remembered
+from benchmarks.flywheel.ranked_edits import Remembered
 from tests.projects import commit
 from tests.test_swept import TESTS, TILL
 

@@ -31,7 +31,7 @@ from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.solver.solve import solve
 from sandboxes import Snapshot, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests import commands
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.projects import git, task
@@ -56,7 +56,7 @@ def searched(namespaces, tmp_path_factory):
     git(repo, "commit", "-qm", "more")
     (repo / "untracked.bin").write_bytes(b"\0\xff\r\n")
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
-    with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
+    with Run.open(folder / "run") as run, namespace_provider(folder / "run" / "store") as provider:
         search = Planned(CHOICES)
         solve(
             wanted,
@@ -199,7 +199,7 @@ class TestWhatIsNotKnown:
     def test_a_state_that_was_given_up_is_made_of_its_patch(self, run):
         whole = refs(run)
         shutil.rmtree(run / HISTORY)
-        with Run.open(run) as opened, NamespaceProvider(run / "store") as provider:
+        with Run.open(run) as opened, namespace_provider(run / "store") as provider:
             patch = provider.diff(opened.tree[0].snapshot, opened.tree[1].snapshot)
             opened.record(Noted(1, "discarded", {"patch": opened.journal.put_blob(patch)}))
             lost = replace(opened.tree[1], id=5, snapshot=replace(opened.tree[1].snapshot, id="rootfs/none"))

@@ -17,13 +17,13 @@ from sandboxes import Provider, Sandbox, Workspace
 from sandboxes.commit import CommitProvider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
-from sandboxes.docker.provider import DockerProvider
+from sandboxes.docker.provider import docker_provider
 from tests.images import conda_image, nested_image, remove_image
 
 pytestmark = pytest.mark.docker
 
 
-@pytest.fixture(scope="module", params=[("nonroot", DockerProvider), ("", CommitProvider)], ids=["docker", "commit"])
+@pytest.fixture(scope="module", params=[("nonroot", docker_provider), ("", CommitProvider)], ids=["docker", "commit"])
 def place(request: pytest.FixtureRequest, engine: docker.DockerClient) -> Iterator[tuple[str, type[Provider]]]:
     """An image and what keeps its states. The one whose user is not root holds a repository of nobody it knows."""
     user, kind = request.param

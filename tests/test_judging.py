@@ -22,7 +22,7 @@ from agent.evaluate.value.registry import VALUES
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import directly
-from agent.models.conversing import Unreadable, last_object
+from agent.models.answers import Unreadable, last_object
 from agent.models.scripted import ScriptedModel, answer
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node

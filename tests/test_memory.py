@@ -29,7 +29,7 @@ from agent.learning.memory.items import Episode, Experience, Insight, Reflection
 from agent.learning.memory.store import SCHEMA
 from agent.learning.memory.words import words
 from agent.measure.messages import error_of
-from agent.models.conversing import Unreadable
+from agent.models.answers import Unreadable
 from agent.models.scripted import ScriptedModel, answer
 from agent.run.run import Run
 from agent.run.tree.choice import Choice, Reason

@@ -17,7 +17,7 @@ from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.mutating import applied
 from tests.projects import commit, means, task
 
@@ -53,7 +53,7 @@ def mutating(run):
 def attempt(place, wanted, **limits):
     """Solve a task in a directory; a second call goes on with the same run."""
     with Run.open(place / "run") as run:
-        provider = NamespaceProvider(place / "run" / "store")
+        provider = namespace_provider(place / "run" / "store")
         parts = Components(
             provider, mutating(run), BestFirst(), PassingTests(), Budget(**limits), localise=True, baseline_runs=1
         )
@@ -69,7 +69,7 @@ def measured(tmp_path_factory):
     place = tmp_path_factory.mktemp("measured")
     wanted = task(means(place / "repo"))
     _, run = attempt(place, wanted, max_nodes=1)
-    provider = NamespaceProvider(place / "run" / "store")
+    provider = namespace_provider(place / "run" / "store")
     with provider.at(run.tree.root.snapshot) as box:
         yield run, Position(wanted, (run.tree.root,), 0, (), (), box)
     provider.close()

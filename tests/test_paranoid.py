@@ -23,7 +23,7 @@ from agent.solver.solve import solve
 from sandboxes import Forked, Provider, Snapshot, StateDamaged, Workspace
 from sandboxes.conformance import LIMITS, fingerprint, sample
 from sandboxes.conformance.given import said
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import BUG, means, task
 
@@ -42,7 +42,7 @@ def store(namespaces: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def provider(store: Path) -> Iterator[Provider]:
-    with NamespaceProvider(store, LIMITS, paranoid=True) as provider:
+    with namespace_provider(store, LIMITS, paranoid=True) as provider:
         yield provider
 
 
@@ -150,12 +150,12 @@ def test_a_merged_layer_is_checked_too(provider: Provider, base: Snapshot, store
 
 
 def test_a_state_without_a_digest_is_not_trusted(store: Path, tmp_path: Path) -> None:
-    with NamespaceProvider(store, LIMITS) as provider:
+    with namespace_provider(store, LIMITS) as provider:
         base = provider.create(Workspace(path=sample(tmp_path / "checkout")))
         with provider.at(base):
             assert provider.forked == Forked(times=1)
     with (
-        NamespaceProvider(store, LIMITS, paranoid=True) as provider,
+        namespace_provider(store, LIMITS, paranoid=True) as provider,
         pytest.raises(StateDamaged, match="without a digest"),
         provider.at(base),
     ):
@@ -183,7 +183,7 @@ def test_a_run_ends_where_a_state_is_damaged(tmp_path: Path) -> None:
             keeping_time(source, lambda path: path.write_bytes(path.read_bytes().upper()))
         return Proposal((Edit("means.py", BUG, f"    if len(numbers) < -{position.index + 1}:\n"),))
 
-    with Run.open(tmp_path / "run") as run, NamespaceProvider(tmp_path / "run" / "store", paranoid=True) as provider:
+    with Run.open(tmp_path / "run") as run, namespace_provider(tmp_path / "run" / "store", paranoid=True) as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget(), baseline_runs=1)
         result = solve(task(means(tmp_path / "repo")), parts, run)
     assert isinstance(result.error, StateDamaged)

@@ -159,15 +159,19 @@ def test_case_does_not_hide_a_path(repo):
             for path in (b"../x", b".git/config")
         ),
         b"diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-x = 7\n+x = 2\n",
-        b"not a patch\n",
     ],
 )
 def test_what_git_does_not_take_cannot_be_allowed(repo, patch):
     assert [rule for rule, _ in rules(repo, patch, allow=frozenset(RULES))] == ["apply"]
 
 
-def test_what_is_no_patch_is_called_so_without_git_s_own_advice(repo):
-    assert [each.reason for each in check(repo, b"junk")] == ["error: there is no git patch in it"]
+CUT = b"diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1,3 +1,3 @@\n-x = 1\n"
+
+
+@pytest.mark.parametrize("junk", [b"junk", b"@@ -1 +1 @@\n-x = 1\n+x = 2\n", CUT, b"\0\xff"])
+def test_what_is_no_patch_is_bad_input_and_no_finding(repo, junk):
+    with pytest.raises(UsageError, match=r"is not a git patch \([^(]+\): make one with"):
+        check(repo, junk)
 
 
 def test_the_repository_is_only_read(repo, tmp_path):
@@ -200,3 +204,6 @@ def test_the_command_exits_with_1_and_says_why(repo):
     done = ramify(repo, "check-patch", "-", "--allow", "cy", stdin=patch)
     assert done.returncode == 2
     assert "the rules are ci, git, lock" in done.stderr
+    done = ramify(repo, "check-patch", "-", stdin=b"junk")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "not a git patch" in done.stderr

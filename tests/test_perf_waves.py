@@ -96,6 +96,6 @@ class TestTheDeveloper:
 def test_the_table_has_the_rates_of_what_was_right_and_wrong_before() -> None:
     counts = {"kept": 3, "lost": 1, "fixed": 2, "missed": 4}
     waves = [{"measurements": 40, "instances": 12}, {"measurements": 25, "instances": 10}]
-    line = cells("mutate", {"hidden": counts, "visible": {**counts, "lost": 0}, "waves": waves})
+    line = cells("mutate", {"hidden": counts, "visible": {**counts, "lost": 0}, "rounds": waves})
     assert line == ("`mutate`", "10", "3 of 4", "2 of 6", "3 of 3", "2 of 6", "40, 25")
     assert cells("mutate", None)[1] == "0"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.flywheel import printed
-from benchmarks.flywheel.orders import read
+from benchmarks.flywheel.ranked_edits import read
 from benchmarks.self_training.scores import Played
 
 

@@ -182,8 +182,8 @@ def mixes_judgement(row: Row) -> bool:
 
 
 SEARCHED: list[tuple[str, Callable[[Row], object], str]] = [
-    ("mcts-dpo", lambda row: not row["provenance"]["exact"], "told=same"),
-    ("tp-llama", lambda row: not row["provenance"]["exact"], "told=same"),
+    ("mcts-dpo", lambda row: not row["provenance"]["exact"], "prompts=same"),
+    ("tp-llama", lambda row: not row["provenance"]["exact"], "prompts=same"),
     ("treecua", lambda row: row.get("other"), "runs=one"),
     ("agent-q", mixes_judgement, "mix=1.0"),
     ("portool", is_blend, "w=1.0"),

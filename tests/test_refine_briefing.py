@@ -14,7 +14,7 @@ import pytest
 from agent.budget import BudgetSpent, Stop
 from agent.errors import TooLong
 from agent.models import Message
-from agent.models.conversing import Unreadable
+from agent.models.answers import Unreadable
 from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.policy import ChatPolicy

@@ -103,8 +103,8 @@ def test_an_attempt_at_the_wrong_file_is_followed_by_one_that_has_a_plan_and_beg
         r"^worth of round 2: 1\.000 and solved, for \d test runs, \d+ s, 2 model calls", shown, re.MULTILINE
     )
     assert "\nrefinement: kept right 0 of 0, fixed wrong 1 of 1\n" in shown
-    told_of = as_json(result, None)["waves"]
-    assert [(wave["wave"], wave["solved"], wave["model_calls"]) for wave in told_of] == [(1, False, 2), (2, True, 2)]
+    told_of = as_json(result, None)["round_results"]
+    assert [(each["round"], each["solved"], each["model_calls"]) for each in told_of] == [(1, False, 2), (2, True, 2)]
     listing = run.tree[2].steps[0].observations[0].text
     assert "means.py" in listing
     assert "other.py" not in listing

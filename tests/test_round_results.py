@@ -91,13 +91,13 @@ def attempt(name: str, solved: list[bool], first: bytes = b"", last: bytes = b""
     """An instance whose run had so many waves."""
     facts = {"tokens": 10, "measurements": 2, "seconds": 1.5, "cost_usd": 0.5, "expansions": 4, "repeats": 1, **wave}
     digest = patch_digest(first) if first else ""
-    grown = [{"wave": n, "solved": each, "patch_sha256": digest, **facts} for n, each in enumerate(solved, 1)]
-    return Attempt(name, "done", "hidden", last, facts={"waves": grown})
+    grown = [{"round": n, "solved": each, "patch_sha256": digest, **facts} for n, each in enumerate(solved, 1)]
+    return Attempt(name, "done", "hidden", last, facts={"round_results": grown})
 
 
 SPENT = {"tokens": 1, "measurements": 1, "seconds": 1.0, "cost_usd": 0.0, "expansions": 1, "repeats": 0}
 NOTHING_MADE = {"wave": 1, "solved": False, "patch_sha256": patch_digest(b""), **SPENT}
-"""A wave whose best state changes nothing."""
+"""A round whose best state changes nothing, as earlier versions wrote it."""
 
 
 def verdict(name: str, patch: bytes) -> tuple[tuple[str, str], Verdict]:

@@ -19,7 +19,7 @@ from agent.actions import Observation, RunTests, Shell, Submit, apply, parse
 from agent.cli.app import app
 from agent.run.run import Run
 from sandboxes import Provider, Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.commands import ramify
 from tests.exporting import rows, said
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit
@@ -159,7 +159,7 @@ class TestAKnownGoal:
         found = counted(known, "revision")
         assert len(found) == 2
         right = {".gitignore": "__pycache__/\n", "means.py": SOURCE.replace(BUG, FIX), "test_means.py": TESTS}
-        with closing(NamespaceProvider(goals / "again")) as provider:
+        with closing(namespace_provider(goals / "again")) as provider:
             for row in found:
                 assert repeated(provider, goals / "repo", row["messages"]) == right
 

@@ -20,7 +20,7 @@ from agent.measure.adapters.running import run_adapted
 from agent.measure.measurer import find_baseline
 from agent.measure.naming import Names, likely_file
 from agent.measure.warm.plugins import Limits, run_names
-from sandboxes.docker.provider import DockerProvider
+from sandboxes.docker.provider import docker_provider
 from tests.languages import BIN_TEST_BY_PYTEST, BY_PYTEST, BY_SYMPY, LANGUAGES, PYTHON, RUNTESTS, SHOP, TAP, UNITTESTS
 from tests.measuring import Lab
 from tests.tiers import slow_but
@@ -164,7 +164,7 @@ def sandboxes(kind, request, tmp_path_factory):
         yield request.getfixturevalue("provider")
         return
     request.getfixturevalue("engine")
-    with DockerProvider(tmp_path_factory.mktemp("images") / "store") as provider:
+    with docker_provider(tmp_path_factory.mktemp("images") / "store") as provider:
         yield provider
 
 

@@ -25,7 +25,7 @@ from sandboxes import ImageMissing, Limits, Provider, SandboxUnavailable, Snapsh
 from sandboxes.conformance import LIMITS, ExactContract, sample
 from sandboxes.docker import images
 from sandboxes.docker.client import addresses, connect, labels, leftovers, sweep
-from sandboxes.docker.provider import DockerProvider, probe, proven
+from sandboxes.docker.provider import checked_provider, docker_provider, probe
 from sandboxes.forking.provider import ForkingProvider
 from tests.images import bare_image, remove_image
 from tests.measuring import FIXED_PORT, Lab
@@ -45,7 +45,7 @@ def store(engine: docker.DockerClient, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def provider(store: Path) -> Iterator[ForkingProvider]:
-    with DockerProvider(store, limits=Limits(memory_bytes=512 << 20, pids=64)) as provider:
+    with docker_provider(store, limits=Limits(memory_bytes=512 << 20, pids=64)) as provider:
         yield provider
 
 
@@ -116,7 +116,7 @@ class TestContract(ExactContract):
         cls, engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory
     ) -> Iterator[Callable[[], Provider]]:
         store = tmp_path_factory.mktemp("contract") / "store"
-        yield lambda: DockerProvider(store, LIMITS)
+        yield lambda: docker_provider(store, LIMITS)
         remove_volume(engine, (store / "volume").read_text())
 
     @pytest.fixture(scope="class")
@@ -218,7 +218,7 @@ class TestLeftovers:
         owner.kill()
         owner.wait()
         snapshot = (store / "snapshot").read_text().split()
-        with DockerProvider(store) as again, again.at(Snapshot(*snapshot)) as box:
+        with docker_provider(store) as again, again.at(Snapshot(*snapshot)) as box:
             assert box.read("a.txt") == b"as it was\n"
 
     def test_a_container_of_a_dead_process_is_swept_and_one_of_a_living_or_distant_process_is_not(
@@ -316,7 +316,7 @@ class TestImages:
     ) -> None:
         image = bare_image(engine, "pythonless")
         try:
-            with proven(store, LIMITS, image) as provider:
+            with checked_provider(store, LIMITS, image) as provider:
                 base = provider.create(Workspace(path=checkout, image=image, byte_code=True))
                 with provider.at(base) as box:
                     assert box.exec(["python3", "-c", ""], timeout_s=100).exit_code == 127
@@ -329,7 +329,7 @@ class TestImages:
         self, import_image: Callable[..., str], store: Path
     ) -> None:
         with pytest.raises(SandboxUnavailable, match=r"/bin/sh: No such file"):
-            proven(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
+            checked_provider(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
 
     def test_without_our_own_image_no_other_is_trusted_in_its_place(
         self, import_image: Callable[..., str], store: Path, monkeypatch: pytest.MonkeyPatch
@@ -337,7 +337,7 @@ class TestImages:
         for module in ("provider", "images"):
             monkeypatch.setattr(f"sandboxes.docker.{module}.BASE_IMAGE", "ramify-absent:latest")
         with pytest.raises(SandboxUnavailable, match=r"ramify-absent:latest; make it with scripts/base-image"):
-            proven(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
+            checked_provider(store, LIMITS, import_image(**{"usr/README": "no programs at all"}))
 
     def test_a_root_file_system_whose_filling_was_cut_short_is_filled_again(
         self, engine: docker.DockerClient, import_image: Callable[..., str]
@@ -387,7 +387,7 @@ def dead_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 class TestWithoutAnEngine:
     def test_the_error_names_the_address_and_what_to_do(self, dead_engine: str, tmp_path: Path) -> None:
         with pytest.raises(SandboxUnavailable, match="DOCKER_HOST") as caught:
-            DockerProvider(tmp_path / "store")
+            docker_provider(tmp_path / "store")
         assert dead_engine in str(caught.value)
         assert "\n" not in str(caught.value)
 
@@ -406,9 +406,9 @@ import sys, time
 from pathlib import Path
 from sandboxes import Workspace
 from sandboxes.conformance import LIMITS, sample
-from sandboxes.docker.provider import DockerProvider
+from sandboxes.docker.provider import docker_provider
 store = Path(sys.argv[1])
-provider = DockerProvider(store)
+provider = docker_provider(store)
 base = provider.create(Workspace(path=Path(sys.argv[2])))
 (store / "snapshot").write_text(f"{base.id} {base.digest}")
 with provider.at(base) as box:

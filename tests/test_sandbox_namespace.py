@@ -22,7 +22,7 @@ from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
 from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.namespace import rootfs
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
 
@@ -32,7 +32,7 @@ class TestContract(ExactContract):
     @classmethod
     def reopen(cls, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Provider]:
         store = tmp_path_factory.mktemp("contract") / "store"
-        return lambda: NamespaceProvider(store, LIMITS)
+        return lambda: namespace_provider(store, LIMITS)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -43,7 +43,7 @@ class TestContract(ExactContract):
 @contextmanager
 def forked(store: Path, checkout: Path, mount: str | None = None) -> Iterator[Sandbox]:
     """A fork of a new base state."""
-    with NamespaceProvider(store, LIMITS) as provider:
+    with namespace_provider(store, LIMITS) as provider:
         base = provider.create(Workspace(path=checkout, mount=mount))
         with provider.at(base) as box:
             yield box
@@ -59,8 +59,8 @@ def test_a_killed_host_process_leaves_nothing_running(namespaces: Path, checkout
     program = f"""
         from pathlib import Path
         from sandboxes import Workspace
-        from sandboxes.namespace.provider import NamespaceProvider
-        provider = NamespaceProvider(Path({str(namespaces / "store")!r}))
+        from sandboxes.namespace.provider import namespace_provider
+        provider = namespace_provider(Path({str(namespaces / "store")!r}))
         with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:
             print("ready", flush=True)
             box.exec(["sh", "-c", "setsid sleep {mark} & sleep {mark}"], timeout_s=600)
@@ -85,7 +85,7 @@ def test_an_interrupted_request_costs_only_its_own_guest(namespaces: Path, check
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+        with namespace_provider(namespaces / "store", LIMITS) as provider:
             base = provider.create(Workspace(path=checkout))
             with pytest.raises(KeyboardInterrupt), provider.at(base) as box:
                 wait(box)
@@ -109,7 +109,7 @@ def test_a_fork_outlives_what_was_made_ready_for_its_next_command(namespaces: Pa
 
 
 def test_a_copy_outlives_what_was_made_ready_for_it(namespaces: Path, checkout: Path) -> None:
-    with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+    with namespace_provider(namespaces / "store", LIMITS) as provider:
         base = provider.create(Workspace(path=checkout))
         with provider.scratch(base, base, (), TEMPLATE) as box:
             assert box.perform(b"print(known[0])", timeout_s=100).stdout == b"imported once\n"
@@ -211,18 +211,18 @@ def test_states_whose_python_has_changed_since_say_so_once(
     env, store = tmp_path / "env", namespaces / "store-of-changed"
     made(env, "pyvenv.cfg", "bin/python", "lib/python3.12/site-packages/a-1.0.dist-info/METADATA")
     monkeypatch.setenv("VIRTUAL_ENV", str(env))
-    with NamespaceProvider(store, LIMITS) as provider:
+    with namespace_provider(store, LIMITS) as provider:
         base = provider.create(Workspace(path=checkout))
-    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+    with namespace_provider(store, LIMITS) as provider, provider.at(base):
         made(env, "lib/python3.12/site-packages/__pycache__/a.pyc")
     assert caplog.text == ""
-    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+    with namespace_provider(store, LIMITS) as provider, provider.at(base):
         (env / "lib/python3.12/site-packages/a-1.0.dist-info").rename(
             env / "lib/python3.12/site-packages/a-1.1.dist-info"
         )
     assert f"{env} changed" in caplog.text
     caplog.clear()
-    with NamespaceProvider(store, LIMITS) as provider, provider.at(base):
+    with namespace_provider(store, LIMITS) as provider, provider.at(base):
         provider.create(Workspace(path=checkout))
     assert caplog.text.count("begin a new run") == 1
 
@@ -281,7 +281,7 @@ def test_a_set_up_reaches_no_abstract_socket_but_its_own(namespaces: Path, check
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{address}")
         listener.listen()
-        with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+        with namespace_provider(namespaces / "store", LIMITS) as provider:
             setup = (f"python3 connect.py {address} > /opt/said",)
             with provider.at(provider.create(Workspace(path=checkout, setup=setup))) as box:
                 assert box.read("/opt/said") == b"connected to its own\n"
@@ -317,7 +317,7 @@ def test_byte_code_of_the_checkout_stays_outside(namespaces: Path, checkout: Pat
 
 
 def test_equal_checkouts_have_equal_digests(namespaces: Path, tmp_path: Path, checkout: Path) -> None:
-    with NamespaceProvider(namespaces / "store", LIMITS) as provider:
+    with namespace_provider(namespaces / "store", LIMITS) as provider:
         one, other = (provider.create(Workspace(path=checkout, mount="/workspace")) for _ in range(2))
         (checkout / "src" / "app.py").write_text("changed\n")
         third = provider.create(Workspace(path=checkout, mount="/workspace"))
@@ -326,7 +326,7 @@ def test_equal_checkouts_have_equal_digests(namespaces: Path, tmp_path: Path, ch
 
 def test_states_that_are_discarded_leave_no_layer(tmp_path: Path, checkout: Path) -> None:
     store = tmp_path / "store"
-    with NamespaceProvider(store, LIMITS) as provider:
+    with namespace_provider(store, LIMITS) as provider:
         base = provider.create(Workspace(path=checkout))
         kept = {path.name for path in (store / "layers").iterdir()}
         with provider.at(base) as box:
@@ -343,7 +343,7 @@ def test_states_that_are_discarded_leave_no_layer(tmp_path: Path, checkout: Path
 
 
 def test_an_image_without_a_checkout_is_for_docker(namespaces: Path) -> None:
-    provider = NamespaceProvider(namespaces / "store", LIMITS)
+    provider = namespace_provider(namespaces / "store", LIMITS)
     with pytest.raises(SandboxUnavailable, match="Docker"):
         provider.create(Workspace(image="python:3.12"))
 
@@ -374,7 +374,7 @@ class TestLargeFiles:
     @pytest.fixture(scope="class")
     @classmethod
     def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-        with NamespaceProvider(tmp_path_factory.mktemp("large") / "store") as provider:
+        with namespace_provider(tmp_path_factory.mktemp("large") / "store") as provider:
             yield provider
 
     @pytest.fixture(scope="class")
@@ -451,9 +451,9 @@ def test_where_network_namespaces_run_out_no_command_shares_one(
     program = f"""
         from pathlib import Path
         from sandboxes import SandboxError, Workspace
-        from sandboxes.namespace.provider import NamespaceProvider
+        from sandboxes.namespace.provider import namespace_provider
         try:
-            with NamespaceProvider(Path({str(namespaces / "few")!r})) as provider:
+            with namespace_provider(Path({str(namespaces / "few")!r})) as provider:
                 with provider.at(provider.create(Workspace(path=Path({str(checkout)!r})))) as box:
                     print("ran", box.exec(["true"], timeout_s=100).exit_code)
         except SandboxError as error:

@@ -21,7 +21,7 @@ from agent.run.tree.node import Step
 from agent.search.registry import SEARCHES
 from agent.search.support.frontier import EXACT, Frontier, keep
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import BUG, means, task
 from tests.trees import node, tree
@@ -141,7 +141,7 @@ def test_a_run_goes_on_from_a_state_of_another_kind(tmp_path, namespaces):
         return Proposal(tuple(proposals[position.index : position.index + 1]))
 
     with Run.open(tmp_path / "run") as run:
-        provider = NamespaceProvider(namespaces / "coverage")
+        provider = namespace_provider(namespaces / "coverage")
         settings = load(
             overrides=["search.coverage=1.0", "search.width=2", "search.depth=2"], flags={"search.name": "beam"}
         )

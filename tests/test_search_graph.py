@@ -23,7 +23,7 @@ from agent.run.tree.evaluation import Evaluation
 from agent.search.graph import Graph, Heads
 from agent.search.support.repairs import Repairs
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, halves
 from tests.policies import Scripted
 from tests.projects import task
@@ -248,7 +248,7 @@ def test_two_halves_of_a_repair_are_merged_and_pass_both_tests(tmp_path: Path) -
             return Proposal(())
         return Proposal(((LOW, HIGH)[position.index], Submit()))
 
-    provider = NamespaceProvider(tmp_path / "run" / "store")
+    provider = namespace_provider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
         parts = Components(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9), baseline_runs=1)
         assert solve(task(halves(tmp_path / "repo")), parts, run).status == "solved"

@@ -22,7 +22,7 @@ from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Step
 from agent.search.strategies import Strategies
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, GOAL, means, task
 from tests.scripted_server import ScriptedServer, says
@@ -190,7 +190,7 @@ def test_what_a_critic_refuses_is_debugged_although_it_was_submitted_and_what_it
         old, new = (BUG, FIX) if position.kind == "solution" else (FIX, "    if not numbers:\n")
         return Proposal((Edit("means.py", old, new), Submit()))
 
-    provider = NamespaceProvider(tmp_path / "run" / "store")
+    provider = namespace_provider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
         parts = Components(
             provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9), baseline_runs=1

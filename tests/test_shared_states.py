@@ -17,7 +17,7 @@ import pytest
 from sandboxes import Workspace
 from sandboxes.conformance import sample
 from sandboxes.forking.environment_cache import Entry, surplus
-from sandboxes.namespace.provider import NamespaceProvider, shared_leftovers
+from sandboxes.namespace.provider import namespace_provider, shared_leftovers
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
 
@@ -25,9 +25,9 @@ CREATE = """
 import sys
 from pathlib import Path
 from sandboxes import Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 store, checkout, command = sys.argv[1:]
-NamespaceProvider(Path(store)).create(Workspace(path=Path(checkout), setup=(command,)))
+namespace_provider(Path(store)).create(Workspace(path=Path(checkout), setup=(command,)))
 """
 
 
@@ -68,7 +68,7 @@ def test_a_set_up_that_was_killed_half_way_does_not_count_and_leaves_nothing(cac
     process.wait()
     wait_for(lambda: not any(held(lease) for lease in cache.glob("leases/*")))
     whole = Workspace(path=checkout, setup=("echo whole > /opt/whole",))
-    with NamespaceProvider(store) as provider, provider.at(provider.create(whole)) as box:
+    with namespace_provider(store) as provider, provider.at(provider.create(whole)) as box:
         assert box.exec(["ls", "/opt"], timeout_s=100).stdout == b"whole\n"
     found = contents(cache)
     assert [len(found[name]) for name in ("states", "imports", "users")] == [1, 1, 1]
@@ -80,7 +80,7 @@ def test_a_set_up_that_another_process_is_making_is_waited_for(cache, checkout, 
     command = f"echo {tmp_path}; sleep 2; date +%s%N > /opt/stamp"
     process = subprocess.Popen([sys.executable, "-c", CREATE, str(tmp_path / "one"), str(checkout), command])
     wait_for(lambda: list(cache.glob("building/*")) or process.poll())
-    with NamespaceProvider(tmp_path / "other") as provider:
+    with namespace_provider(tmp_path / "other") as provider:
         provider.create(Workspace(path=checkout, setup=(command,)))
         assert process.wait(100) == 0
     assert len(contents(cache)["states"]) == 1
@@ -124,18 +124,18 @@ def wait_for(claim):
 
 def test_a_store_finds_its_base_after_the_cache_was_used_by_others(cache, checkout, tmp_path):
     setup = ("echo whole > /opt/whole",)
-    with NamespaceProvider(tmp_path / "one") as provider:
+    with namespace_provider(tmp_path / "one") as provider:
         base = provider.create(Workspace(path=checkout, setup=setup))
-    with NamespaceProvider(tmp_path / "two") as provider:
+    with namespace_provider(tmp_path / "two") as provider:
         provider.discard(provider.create(Workspace(path=checkout, setup=setup)))
-    with NamespaceProvider(tmp_path / "one") as provider, provider.at(base) as box:
+    with namespace_provider(tmp_path / "one") as provider, provider.at(base) as box:
         assert box.read("/opt/whole") == b"whole\n"
     assert {Path(p.read_text()).name for p in cache.glob("users/*/*")} == {"one", "two"}
 
 
 def test_cleaning_takes_a_set_up_once_no_store_stands_on_it(cache, checkout, tmp_path):
     store = tmp_path / "store"
-    with NamespaceProvider(store) as provider:
+    with namespace_provider(store) as provider:
         base = provider.create(Workspace(path=checkout, setup=("head -c 3000000 /dev/urandom > /opt/big",)))
     assert list(shared_leftovers(0)) == []
     shutil.rmtree(store)
@@ -144,17 +144,17 @@ def test_cleaning_takes_a_set_up_once_no_store_stands_on_it(cache, checkout, tmp
         assert left.size_bytes > 3_000_000
         assert left.remove()
     wait_for(lambda: not any(contents(cache).values()))
-    with NamespaceProvider(store) as provider:
+    with namespace_provider(store) as provider:
         assert provider.create(Workspace(path=checkout, setup=("true",))) != base
 
 
 def test_what_somebody_began_to_use_meanwhile_stays(cache, checkout, tmp_path):
     wanted = Workspace(path=checkout, setup=("echo x > /opt/x",))
-    with NamespaceProvider(tmp_path / "one") as provider:
+    with namespace_provider(tmp_path / "one") as provider:
         provider.create(wanted)
     shutil.rmtree(tmp_path / "one")
     for left in shared_leftovers(0):
-        with NamespaceProvider(tmp_path / "two") as provider:
+        with namespace_provider(tmp_path / "two") as provider:
             base = provider.create(wanted)
             assert not left.remove()
             with provider.at(base) as box:

@@ -22,7 +22,7 @@ from agent.search.best_first import BestFirst
 from agent.search.best_of_n import BestOfN
 from agent.search.linear import Linear
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted, edits, pay
 from tests.projects import BUG, FIX, GOAL, git, means, task
 
@@ -45,7 +45,7 @@ def attempt(tmp_path, repo):
         limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
         settings = {"baseline_runs": 1} | settings
         with Run.open(tmp_path / "run") as run:
-            provider = NamespaceProvider(tmp_path / "run" / "store")
+            provider = namespace_provider(tmp_path / "run" / "store")
             parts = Components(provider, policy, search or BestFirst(), PassingTests(), Budget(**limits), **settings)
             try:
                 return solve(wanted or task(repo), parts, run, cancel=cancel, on_event=on_event), run

@@ -29,7 +29,7 @@ from benchmarks.grading.validation import check
 from sandboxes import Provider
 from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
-from sandboxes.docker.provider import DockerProvider
+from sandboxes.docker.provider import docker_provider
 from tests.images import conda_image, nested_image, remove_image
 from tests.instances import write
 from tests.policies import Scripted
@@ -84,7 +84,7 @@ def nested(engine: docker.DockerClient, image: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def provider(image: str, nested: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
     """Closed before the images are removed."""
-    provider = DockerProvider(tmp_path_factory.mktemp("images") / "store", LIMITS)
+    provider = docker_provider(tmp_path_factory.mktemp("images") / "store", LIMITS)
     yield provider
     provider.close()
 

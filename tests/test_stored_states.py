@@ -26,7 +26,7 @@ from agent.settings import Choice, SandboxSettings
 from agent.solver.solve import solve as search
 from sandboxes import SnapshotMissing
 from sandboxes.guest.sweeping import is_dead
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted, edits
 from tests.projects import BUG, FIX, commit, means, task
 from tests.scripted_server import ScriptedServer, says
@@ -53,7 +53,7 @@ def held(run: Path) -> set[str]:
 
 
 def attempt(tmp_path, policy):
-    with Run.open(tmp_path / "run") as run, NamespaceProvider(tmp_path / "run" / "store") as provider:
+    with Run.open(tmp_path / "run") as run, namespace_provider(tmp_path / "run" / "store") as provider:
         parts = Components(provider, policy, BestFirst(), PassingTests(), Budget())
         result = search(task(means(tmp_path / "repo")), parts, run)
     return result, tmp_path / "run"
@@ -120,7 +120,7 @@ def test_a_state_that_a_power_cut_damaged_costs_itself_alone(tmp_path):
     with Run.open(run) as opened:
         damaged, whole = opened.tree[1].snapshot, opened.tree[2].snapshot
     (run / "store" / "states" / f"{damaged.id}.json").write_bytes(b"")
-    with NamespaceProvider(run / "store") as provider:
+    with namespace_provider(run / "store") as provider:
         with pytest.raises(SnapshotMissing, match="damaged"), provider.at(damaged):
             pass
         with provider.at(whole) as box:
@@ -141,7 +141,7 @@ def test_what_a_killed_run_had_frozen_is_gone_when_it_goes_on(tmp_path):
     assert process.returncode == -signal.SIGKILL, "it ended before it was killed"
     with Run.open(run) as opened:
         base = opened.started.base
-    with NamespaceProvider(run / "store") as provider, provider.at(base) as box:
+    with namespace_provider(run / "store") as provider, provider.at(base) as box:
         box.write("orphan", b"nobody's")
         orphan = box.snapshot().id
     assert orphan in stored(run)

@@ -30,7 +30,7 @@ from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from agent.solver.summaries import ModelSummariser, summarise
 from agent.solver.summaries.faults import Fault
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.histories import ENDS, TASK, F, History, P, T, turn
 from tests.projects import GOAL, means, task
 
@@ -378,7 +378,7 @@ def test_a_run_without_a_rollout_says_so(history):
 def searched(namespaces, tmp_path_factory):
     """A real search by `mutate`, with the provider that holds its states."""
     place = tmp_path_factory.mktemp("searched")
-    with Run.open(place / "run") as run, NamespaceProvider(place / "run" / "store") as provider:
+    with Run.open(place / "run") as run, namespace_provider(place / "run" / "store") as provider:
         policy = MutatePolicy(lambda: Spectrum.from_json(run.note(0, "spectrum")))
         parts = Components(
             provider, policy, BestFirst(), PassingTests(), Budget(max_nodes=12), localise=True, baseline_runs=1

@@ -21,7 +21,7 @@ from agent.settings import Settings
 from agent.task import Task
 from benchmarks.data.synthetic.making import Material, Recipe
 from benchmarks.data.synthetic.splitting import Splitting
-from benchmarks.flywheel import orders, swept
+from benchmarks.flywheel import ranked_edits, swept
 from benchmarks.flywheel.pieces import edited, piece, spots
 from benchmarks.flywheel.swept import Broken
 from sandboxes import Provider
@@ -103,8 +103,8 @@ def bugs(material: Material, recipe: Recipe, provider: Provider) -> list[Broken]
 @pytest.fixture(scope="module")
 def tried(
     material: Material, recipe: Recipe, provider: Provider, bugs: list[Broken]
-) -> dict[str, tuple[Broken, orders.Tried]]:
-    known = [(bug, orders.enumerated(material, recipe, bug, WIDTH)) for bug in bugs]
+) -> dict[str, tuple[Broken, ranked_edits.Tried]]:
+    known = [(bug, ranked_edits.enumerated(material, recipe, bug, WIDTH)) for bug in bugs]
     mends = swept.mending(material, recipe, provider, [(bug, each.edits) for bug, each in known])
     return {
         str(bug.row["instance_id"]): (bug, replace(each, mends=found))
@@ -147,7 +147,7 @@ class TestABug:
 
     @pytest.mark.slow
     def test_is_mended_by_the_edit_that_takes_it_back_and_not_by_most_others(
-        self, tried: dict[str, tuple[Broken, orders.Tried]]
+        self, tried: dict[str, tuple[Broken, ranked_edits.Tried]]
     ) -> None:
         back = 0
         for bug, each in tried.values():
@@ -174,30 +174,30 @@ class TestABug:
 
     @pytest.mark.slow
     def test_needs_what_a_whole_search_needs(
-        self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path
+        self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, ranked_edits.Tried]], tmp_path: Path
     ) -> None:
         known = [pair for pair in tried.values() if any(pair[1].mends)]
         hard = max(known, key=lambda pair: pair[1].played(MutateOrder()).tried)
         played = hard[1].played(MutateOrder())
-        shown = orders.enumerated(material, recipe, hard[0], WIDTH, printed=True).noted.contexts
+        shown = ranked_edits.enumerated(material, recipe, hard[0], WIDTH, printed=True).noted.contexts
         assert search(material, recipe, hard[0], tmp_path) == (played.solved, played.tried, shown)
         assert played.tried > 1
         assert "AssertionError" in shown[0].printed
 
     @pytest.mark.slow
-    def test_is_kept_and_read_again(self, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path) -> None:
+    def test_is_kept_and_read_again(self, tried: dict[str, tuple[Broken, ranked_edits.Tried]], tmp_path: Path) -> None:
         known = [each for _, each in tried.values()]
-        orders.write(tmp_path / "tried.jsonl", known)
-        again = list(orders.read(tmp_path / "tried.jsonl"))
+        ranked_edits.write(tmp_path / "tried.jsonl", known)
+        again = list(ranked_edits.read(tmp_path / "tried.jsonl"))
         assert [each.played(Uniform()) for each in again] == [each.played(Uniform()) for each in known]
 
     @pytest.mark.slow
     def test_gives_a_tree_that_counts_and_rows_are_made_of(
-        self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, orders.Tried]], tmp_path: Path
+        self, material: Material, recipe: Recipe, tried: dict[str, tuple[Broken, ranked_edits.Tried]], tmp_path: Path
     ) -> None:
         bug, each = next(pair for pair in tried.values() if any(pair[1].mends) and not pair[1].mends[0])
         first = list(each.mends).index(True)
-        orders.grown(replace(each, mends=each.mends[: first + 1]), material, recipe, bug, tmp_path / "run")
+        ranked_edits.grown(replace(each, mends=each.mends[: first + 1]), material, recipe, bug, tmp_path / "run")
         with Run.read(tmp_path / "run") as run:
             counts = count_edits([run])
             rows: list[Any] = list(Edits()(run))

@@ -25,7 +25,7 @@ from agent.learning import serving, training
 from agent.learning.export import Compares
 from agent.learning.export.edits import Edits
 from agent.learning.export.registry import make
-from agent.learning.training import TrainingFailed, Wanted, job, plan, templates, train, with_adapter
+from agent.learning.training import TrainingFailed, TrainingSettings, job, plan, templates, train, with_adapter
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked, key
@@ -49,16 +49,16 @@ def exported(folder: Path, form: str = "edit", policies: tuple[str, ...] = ("edi
     return folder
 
 
-def checkpoint(folder: Path) -> Wanted:
+def checkpoint(folder: Path) -> TrainingSettings:
     (folder / "config.json").write_text("{}")
-    return Wanted(str(folder))
+    return TrainingSettings(str(folder))
 
 
 class TestAPlan:
     def test_says_all_that_the_training_depends_on(self, tmp_path: Path) -> None:
         folder = exported(tmp_path / "a")
         (folder / "validation.jsonl").write_text("{}\n")
-        order = plan("sft", [folder], replace(checkpoint(tmp_path), lora=8, seed=3)).order()
+        order = plan("sft", [folder], replace(checkpoint(tmp_path), lora=8, seed=3)).spec()
         assert order["files"] == [str(folder / "train.jsonl")]
         assert order["validation"] == [str(folder / "validation.jsonl")]
         assert (order["method"], order["lora"], order["seed"]) == ("sft", 8, 3)
@@ -67,33 +67,35 @@ class TestAPlan:
 
     def test_is_another_one_where_the_same_folder_holds_other_rows(self, tmp_path: Path) -> None:
         folder = exported(tmp_path / "a")
-        before = plan("sft", [folder], Wanted()).order()
+        before = plan("sft", [folder], TrainingSettings()).spec()
         (folder / "manifest.json").write_text((folder / "manifest.json").read_text() + "\n")
-        assert plan("sft", [folder], Wanted()).order() != before
+        assert plan("sft", [folder], TrainingSettings()).spec() != before
 
     def test_is_another_one_where_rows_were_changed_by_hand(self, tmp_path: Path) -> None:
         folder = exported(tmp_path / "a", rows=2)
-        before = plan("sft", [folder], Wanted()).order()
+        before = plan("sft", [folder], TrainingSettings()).spec()
         (folder / "train.jsonl").write_text("{}\n")
-        assert plan("sft", [folder], Wanted()).order() != before
+        assert plan("sft", [folder], TrainingSettings()).spec() != before
 
     def test_is_another_one_where_the_checkpoint_is(self, tmp_path: Path) -> None:
         folder, wanted, weights = exported(tmp_path / "a"), checkpoint(tmp_path), tmp_path / "model.safetensors"
         orders = []
         for value in (b"a", b"b"):
             weights.write_bytes(value * (3 << 20))
-            orders.append(plan("sft", [folder], wanted).order())
-        assert orders[0] != orders[1] == plan("sft", [folder], wanted).order()
+            orders.append(plan("sft", [folder], wanted).spec())
+        assert orders[0] != orders[1] == plan("sft", [folder], wanted).spec()
 
     @pytest.mark.parametrize(
         ("wanted", "said"),
         [
-            (Wanted(lora=8), "--lora 8: .* give --model DIR"),
-            (Wanted(epochs=0), "--epochs 0: nothing would be learned"),
-            (Wanted(rate=-1e-4), "--rate -0.0001: nothing would be learned"),
+            (TrainingSettings(lora=8), "--lora 8: .* give --model DIR"),
+            (TrainingSettings(epochs=0), "--epochs 0: nothing would be learned"),
+            (TrainingSettings(rate=-1e-4), "--rate -0.0001: nothing would be learned"),
         ],
     )
-    def test_refuses_settings_with_which_nothing_is_learned(self, tmp_path: Path, wanted: Wanted, said: str) -> None:
+    def test_refuses_settings_with_which_nothing_is_learned(
+        self, tmp_path: Path, wanted: TrainingSettings, said: str
+    ) -> None:
         with pytest.raises(UsageError, match=said):
             plan("sft", [exported(tmp_path / "a")], wanted)
 
@@ -104,22 +106,22 @@ class TestAPlan:
             path.chmod(0o755)
         chat, edits = exported(tmp_path / "chat", "sft"), exported(tmp_path / "edits")
         wanted = checkpoint(tmp_path)
-        assert with_adapter(plan("sft", [chat], wanted), there).wanted.lora == 16
-        assert with_adapter(plan("sft", [chat], wanted), not_there).wanted.lora == 0
-        assert with_adapter(plan("sft", [edits], wanted), there).wanted.lora == 0
+        assert with_adapter(plan("sft", [chat], wanted), there).settings.lora == 16
+        assert with_adapter(plan("sft", [chat], wanted), not_there).settings.lora == 0
+        assert with_adapter(plan("sft", [edits], wanted), there).settings.lora == 0
 
     def test_is_not_of_an_adapter_and_of_all_weights_at_once(self, tmp_path: Path) -> None:
         argv = ["train", "sft", str(exported(tmp_path / "a")), "--out", str(tmp_path / "out"), "--full", "--lora", "8"]
         assert "--full and --lora 8" in str(runner.invoke(app, argv).exception)
 
     def test_learns_the_assistant_s_turns_of_whole_conversations(self, tmp_path: Path) -> None:
-        assert plan("sft", [exported(tmp_path / "a", "sft")], checkpoint(tmp_path)).order()["assistant_only"]
+        assert plan("sft", [exported(tmp_path / "a", "sft")], checkpoint(tmp_path)).spec()["assistant_only"]
 
     def test_refuses_rows_of_several_policies_unless_told(self, tmp_path: Path) -> None:
         folders = [exported(tmp_path / name, "preference", (f"chat/{name}",)) for name in "ab"]
         with pytest.raises(UsageError, match=r"2 policies \(chat/a, chat/b\).*--mix-policies"):
             plan("dpo", folders, checkpoint(tmp_path))
-        assert plan("dpo", folders, checkpoint(tmp_path), mix_policies=True).order()["policies"] == ["chat/a", "chat/b"]
+        assert plan("dpo", folders, checkpoint(tmp_path), mix_policies=True).spec()["policies"] == ["chat/a", "chat/b"]
 
     @pytest.mark.parametrize(
         ("method", "form", "said"),
@@ -132,15 +134,15 @@ class TestAPlan:
         self, tmp_path: Path, method: training.Method, form: str, said: str
     ) -> None:
         with pytest.raises(UsageError, match=said):
-            plan(method, [exported(tmp_path / "a", form)], Wanted())
+            plan(method, [exported(tmp_path / "a", form)], TrainingSettings())
 
     def test_refuses_to_mix_whole_conversations_and_single_answers(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="different shapes"):
-            plan("sft", [exported(tmp_path / "a", "sft"), exported(tmp_path / "b", "edit")], Wanted())
+            plan("sft", [exported(tmp_path / "a", "sft"), exported(tmp_path / "b", "edit")], TrainingSettings())
 
     def test_refuses_to_teach_conversations_to_a_model_from_nothing(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="rows of the format sft give --model DIR"):
-            plan("sft", [exported(tmp_path / "a", "sft"), exported(tmp_path / "b", "trajectories")], Wanted())
+            plan("sft", [exported(tmp_path / "a", "sft"), exported(tmp_path / "b", "trajectories")], TrainingSettings())
 
     def test_refuses_a_row_at_a_time_where_trl_does(self, tmp_path: Path) -> None:
         wanted = replace(checkpoint(tmp_path), batch=1)
@@ -149,24 +151,24 @@ class TestAPlan:
 
     def test_refuses_two_orders_of_rows(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="--in-order and --group-by-length: rows have one order"):
-            plan("sft", [exported(tmp_path / "a")], Wanted(group_by_length=True, in_order=True))
+            plan("sft", [exported(tmp_path / "a")], TrainingSettings(group_by_length=True, in_order=True))
 
     def test_refuses_another_order_of_rows_where_trl_does(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="KTO needs the rows in their own order"):
-            plan("kto", [exported(tmp_path / "kto", "kto")], Wanted(group_by_length=True))
+            plan("kto", [exported(tmp_path / "kto", "kto")], TrainingSettings(group_by_length=True))
 
     def test_refuses_folders_without_rows_and_models_without_weights(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"no readable manifest\.json"):
-            plan("sft", [tmp_path], Wanted())
+            plan("sft", [tmp_path], TrainingSettings())
         with pytest.raises(UsageError, match="there is nothing to train on"):
-            plan("sft", [exported(tmp_path / "a", rows=0)], Wanted())
+            plan("sft", [exported(tmp_path / "a", rows=0)], TrainingSettings())
         (tmp_path / "a" / "train.jsonl").touch()
         with pytest.raises(UsageError, match="there is nothing to train on"):
-            plan("sft", [tmp_path / "a"], Wanted())
+            plan("sft", [tmp_path / "a"], TrainingSettings())
         with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
-            plan("sft", [exported(tmp_path / "b")], Wanted(model=str(tmp_path)))
+            plan("sft", [exported(tmp_path / "b")], TrainingSettings(model=str(tmp_path)))
         with pytest.raises(UsageError, match="is not a folder with a checkpoint"):
-            plan("sft", [tmp_path / "b"], Wanted(model=str(tmp_path / "nowhere")))
+            plan("sft", [tmp_path / "b"], TrainingSettings(model=str(tmp_path / "nowhere")))
 
 
 def program(path: Path, text: str) -> Path:
@@ -191,20 +193,20 @@ time.sleep(1000)
 """
 
     def test_is_a_program_in_another_environment(self, tmp_path: Path) -> None:
-        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        chosen = plan("sft", [exported(tmp_path / "a")], TrainingSettings())
         metrics = train(chosen, tmp_path / "out", python=program(tmp_path / "python", self.WRITES))
         assert metrics == {"steps": 2}
-        assert json.loads((tmp_path / "out" / "order.json").read_text()) == chosen.order()
+        assert json.loads((tmp_path / "out" / "order.json").read_text()) == chosen.spec()
 
     def test_goes_on_with_the_same_order_and_refuses_another(self, tmp_path: Path) -> None:
         python, folder = program(tmp_path / "python", self.WRITES), exported(tmp_path / "a")
         for _ in range(2):
-            train(plan("sft", [folder], Wanted()), tmp_path / "out", python=python)
+            train(plan("sft", [folder], TrainingSettings()), tmp_path / "out", python=python)
         with pytest.raises(UsageError, match="holds another training"):
-            train(plan("sft", [folder], Wanted(seed=1)), tmp_path / "out", python=python)
+            train(plan("sft", [folder], TrainingSettings(seed=1)), tmp_path / "out", python=python)
 
     def test_that_has_come_to_its_end_is_not_run_again(self, tmp_path: Path) -> None:
-        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        chosen = plan("sft", [exported(tmp_path / "a")], TrainingSettings())
         train(chosen, tmp_path / "out", python=program(tmp_path / "python", self.WRITES))
         assert train(chosen, tmp_path / "out", python=tmp_path / "none") == {"steps": 2}
 
@@ -215,14 +217,14 @@ time.sleep(1000)
         with subprocess.Popen([*argv, "--python", str(python)]) as training:
             assert comes_true((out / "begun").exists)
             with pytest.raises(UsageError, match="another process is training in"):
-                train(plan("sft", [tmp_path / "a"], Wanted()), out, python=python)
+                train(plan("sft", [tmp_path / "a"], TrainingSettings()), out, python=python)
             training.terminate()
             assert training.wait(100) == 143
         with (out / "lock").open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def test_says_what_it_does_on_stderr(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        chosen = plan("sft", [exported(tmp_path / "a")], TrainingSettings())
         train(chosen, tmp_path / "out", python=program(tmp_path / "python", self.WRITES))
         assert capfd.readouterr() == ("", "loss 0.5\n")
 
@@ -232,17 +234,17 @@ time.sleep(1000)
             job._rows([str(tmp_path / "train.jsonl")], "sft")
 
     def test_that_fails_says_what_it_needs(self, tmp_path: Path) -> None:
-        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        chosen = plan("sft", [exported(tmp_path / "a")], TrainingSettings())
         with pytest.raises(TrainingFailed, match=r"ended with 3: .* needs torch, transformers, trl, peft"):
             train(chosen, tmp_path / "out", python=program(tmp_path / "python", "raise SystemExit(3)"))
 
     def test_whose_folder_cannot_be_made_is_not_begun(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(UsageError, match=r"--out .*file/out cannot be made"):
-            train(plan("sft", [exported(tmp_path / "a")], Wanted()), tmp_path / "file" / "out")
+            train(plan("sft", [exported(tmp_path / "a")], TrainingSettings()), tmp_path / "file" / "out")
 
     def test_without_an_interpreter_is_not_begun(self, tmp_path: Path) -> None:
-        chosen = plan("sft", [exported(tmp_path / "a")], Wanted())
+        chosen = plan("sft", [exported(tmp_path / "a")], TrainingSettings())
         with pytest.raises(UsageError, match="nowhere/python cannot be run"):
             train(chosen, tmp_path / "out", python=tmp_path / "nowhere" / "python")
 

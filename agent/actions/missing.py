@@ -32,7 +32,7 @@ _ALIKE = str.maketrans(
 """Characters that are easily taken for others, one for one."""
 _CODE = re.compile(r"\\u([0-9a-f]{4})|\\U(000[0-9a-f]{5})")
 _UNSEEN = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
-_MARKS = str.maketrans("\t ", "\u2192\u00b7")
+_VISIBLE = str.maketrans("\t ", "\u2192\u00b7")
 
 
 class _Nearest(NamedTuple):
@@ -131,7 +131,7 @@ def _most_like(lines: Sequence[str], line: str) -> int | None:
 
 def _with_marks(line: str) -> str:
     """The line with marks for white space that is hard to see or to count."""
-    return _UNSEEN.sub(lambda match: match[0].translate(_MARKS), line)
+    return _UNSEEN.sub(lambda match: match[0].translate(_VISIBLE), line)
 
 
 def _line(text: str, at: int) -> int:

@@ -29,9 +29,9 @@ def make_provider(settings: Settings, store: Path) -> Provider:
         return _best(sandbox, store)
     if sandbox.kind in ("auto", "docker"):
         return _docker(sandbox, store)
-    from sandboxes.namespace.provider import NamespaceProvider
+    from sandboxes.namespace.provider import namespace_provider
 
-    return NamespaceProvider(store, limits=sandbox.limits, paranoid=sandbox.paranoid)
+    return namespace_provider(store, limits=sandbox.limits, paranoid=sandbox.paranoid)
 
 
 def python_of(task: Task, store: Path) -> str:
@@ -56,7 +56,7 @@ def _best(settings: SandboxSettings, store: Path) -> Provider:
     from sandboxes.namespace import provider as namespace
 
     try:
-        return namespace.proven(store, settings.limits, paranoid=settings.paranoid)
+        return namespace.checked_provider(store, settings.limits, paranoid=settings.paranoid)
     except SandboxUnavailable as error:
         why_not_here = error
     if why_not_docker := docker.probe():
@@ -67,12 +67,12 @@ def _best(settings: SandboxSettings, store: Path) -> Provider:
 
 def _docker(settings: SandboxSettings, store: Path) -> Provider:
     """Containers with the guest; without it, if the guest does not run in that image or on that engine."""
-    from sandboxes.docker.provider import DockerProvider, proven
+    from sandboxes.docker.provider import checked_provider, docker_provider
 
     if (store / "volume").exists():
-        return DockerProvider(store, limits=settings.limits, paranoid=settings.paranoid)
+        return docker_provider(store, limits=settings.limits, paranoid=settings.paranoid)
     try:
-        return proven(store, settings.limits, settings.image, paranoid=settings.paranoid)
+        return checked_provider(store, settings.limits, settings.image, paranoid=settings.paranoid)
     except SandboxUnavailable as error:
         log.warning("states are kept by docker commit, which is slow: %s", error)
         return _committed(settings, store, why=str(error))

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from agent.cli import apply as cli_apply
+from agent.cli import check_patch as cli_check_patch
 from agent.cli import config as cli_config
 from agent.cli import diagnose as cli_diagnose
 from agent.cli import export as cli_export
+from agent.cli import fix as cli_fix
 from agent.cli import history as cli_history
 from agent.cli import memory as cli_memory
-from agent.cli import options, red_build
+from agent.cli import options
 from agent.cli import recipes as cli_recipes
 from agent.cli import reflect as cli_reflect
 from agent.cli import replay as cli_replay
@@ -244,10 +246,10 @@ def _delegate(context: typer.Context) -> None:
 COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "Solve": {
         "solve": (solve, "ramify solve issue.md --test 'python3 -m pytest -q' --apply"),
-        "fix": (red_build.fix, "ramify fix --apply", "ramify fix tests/test_a.py::test_b"),
+        "fix": (cli_fix.fix, "ramify fix --apply", "ramify fix tests/test_a.py::test_b"),
         "resume": (resume_run, "ramify resume --max-seconds 7200", "ramify resume runs/words"),
         "apply": (cli_apply.apply, "ramify apply", "ramify apply runs/words"),
-        "check-patch": (red_build.check_patch, "ramify check-patch fix.patch"),
+        "check-patch": (cli_check_patch.check_patch, "ramify check-patch fix.patch"),
     },
     "Look": {
         "runs": (cli_run_list.runs, "ramify runs", "ramify runs --all --json"),

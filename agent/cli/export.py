@@ -110,10 +110,10 @@ def export(
 def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]]:
     """The directory, and the options of the format among the values of `-o`, which used to mean `--set`."""
     from agent.learning.export.documents import DOCUMENTS
-    from agent.learning.export.registry import FORMATS, options_of
+    from agent.learning.export.registry import FORMATS, RENAMED, options_of
 
     kind = FORMATS.get(form) or (DOCUMENTS[form].format if form in DOCUMENTS else None)
-    known = options_of(kind) if kind else {}
+    known = {*options_of(kind), *RENAMED} if kind else ()
     options = [text for text in outs if "=" in text and text.split("=", 1)[0] in known]
     places = [text for text in outs if text not in options]
     if len(places) > 1:

@@ -53,7 +53,7 @@ def _marked(run: Run, model: Model) -> Iterator[str]:
     from agent.learning.export.revision import Revision, ways
     from agent.learning.export.sft import winners
     from agent.learning.export.turns import Turns
-    from agent.models.conversing import Abstained
+    from agent.models.answers import Abstained
     from agent.run.action_log import task_of
     from agent.run.events import Noted
 

@@ -118,10 +118,10 @@ def _command(method: Method) -> Callable[..., None]:
             raise UsageError(f"--width {width}: give a multiple of 32")
         tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}
         params = context.params | {"lora": lora or 0, "tiny": tiny}
-        wanted = training.Wanted(
-            **{each.name: params[each.name] for each in fields(training.Wanted) if each.name in params}
+        settings = training.TrainingSettings(
+            **{each.name: params[each.name] for each in fields(training.TrainingSettings) if each.name in params}
         )
-        plan = training.plan(method, data, wanted, mix_policies=mix_policies)
+        plan = training.plan(method, data, settings, mix_policies=mix_policies)
         if lora is None and not full:
             plan = training.with_adapter(plan, python)
         metrics = training.train(plan, out, python=python, processes=processes)

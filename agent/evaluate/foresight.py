@@ -11,7 +11,7 @@ from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import ranking_messages, unmeasured_messages
 from agent.evaluate.value.weighing import hear
 from agent.models import Model
-from agent.models.conversing import RETRIES, Abstained, Unreadable, last_object
+from agent.models.answers import RETRIES, Abstained, Unreadable, last_object
 
 log = logging.getLogger(__name__)
 

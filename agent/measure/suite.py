@@ -147,7 +147,7 @@ def copy_run(
     edited = _edited([change for change in changes if not protection.covers(change)]) if session else None
     report, nonce = f"/tmp/{secrets.token_hex(16)}", secrets.token_hex(16)  # noqa: S108  # inside the sandbox
     with provider.scratch(snapshot, base, put_back, warm.template) as box:
-        result = box.perform(warm.order(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
+        result = box.perform(warm.request(tests, edited, report, nonce, limits), timeout_s=limits.kill_s)
         transcript = Transcript() if result.timed_out else fetch(box, report, nonce)
     return replace(from_transcript(transcript, result, tests), start=transcript.start)
 

@@ -20,7 +20,7 @@ SLOW_S = 150.0
 
 _PROVIDERS = frozenset({"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"})
 """Providers to which litellm passes the marks on."""
-_MARKS = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+_CACHE_CONTROL = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 
 
 def five_minutes() -> Literal["5m", "1h"]:
@@ -45,6 +45,6 @@ def marked(messages: Sequence[Message], ttl: Literal["5m", "1h"] = "5m") -> list
     inputs = [n for n, message in enumerate(messages) if message["role"] != "assistant" and message.get("content")]
     places = {*inputs[:2], *inputs[-2:]}
     return [
-        {**message, "cache_control": _MARKS[ttl]} if n in places else dict(message)
+        {**message, "cache_control": _CACHE_CONTROL[ttl]} if n in places else dict(message)
         for n, message in enumerate(messages)
     ]

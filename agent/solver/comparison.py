@@ -76,7 +76,7 @@ class Comparison:
             session.record(Noted(ROOT, name, noted))
         return ranking
 
-    def order(self) -> list[NodeId]:
+    def ranked(self) -> list[NodeId]:
         """The candidates as any session ranked them last, best first."""
         noted = [noted for _, noted in notes(self.session.run)]
         return [entrant["node"] for entrant in noted[-1]["order"]] if noted else []

@@ -16,7 +16,7 @@ from agent.engine.components import Contrast as Looks
 from agent.engine.session import Session
 from agent.errors import PolicyError
 from agent.models import Ask, Model
-from agent.models.conversing import Abstained, Unreadable, inquire, last_object, line
+from agent.models.answers import Abstained, Unreadable, ask_within_context, last_object, line
 from agent.prompts import render
 from agent.run.cross_tests import UNTESTED
 from agent.run.rollouts import Candidate
@@ -45,7 +45,7 @@ class Contrast:
         question = render("contrast_question", letters=letters(group), kinds=KINDS, signs=signs)
         messages, read = partial(group_messages, task, group, UNTESTED, question), partial(_read, letters(group))
         try:
-            found = inquire(ask, self.model, messages, read)
+            found = ask_within_context(ask, self.model, messages, read)
         except (Abstained, PolicyError) as why:
             return {"nodes": [each.node for each in group], "problem": str(why), "found": {}}
         by_node = {str(group[letters(group).index(name)].node): said for name, said in found.items()}

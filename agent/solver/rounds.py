@@ -45,7 +45,7 @@ class Rounds:
     def run(self) -> Stop:
         """Run rounds until no other is needed, or the search ends for another reason. A round runs to its end although
         one of its rollouts has solved the task. At a limit the rollouts are compared by rules."""
-        self.pool.preferred = self._comparison.order()
+        self.pool.preferred = self._comparison.ranked()
         while True:
             stop = self.searcher.run(self.session.cancel, self._enough)
             try:
@@ -110,7 +110,7 @@ class Rounds:
             if (candidate := comparison.candidate(rollout)) is not None:
                 candidates.append(candidate)
         ranking = comparison.rank(candidates)
-        self.pool.preferred = comparison.order()
+        self.pool.preferred = comparison.ranked()
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
 
     def _judge_by_rules(self, stop: Stop) -> None:
@@ -120,7 +120,7 @@ class Rounds:
         comparison = self._comparison
         offers = [comparison.candidate(rollout, by_rules=True) for rollout in comparison.rollouts()]
         comparison.rank([offer for offer in offers if offer is not None], by_rules=True)
-        self.pool.preferred = comparison.order()
+        self.pool.preferred = comparison.ranked()
 
     def _no_further(self, ranking: Ranking) -> Stop | None:
         """The reason why no round follows; None: another follows."""

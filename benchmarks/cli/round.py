@@ -95,7 +95,7 @@ def turn(
 
 
 def _edit(learn: str, model: str, max_steps: int, cpu: bool) -> Learning:
-    from agent.learning.training import Wanted
+    from agent.learning.training import TrainingSettings
     from benchmarks.self_training.turning import Learning
 
     if learn not in ("counts", "model"):
@@ -103,12 +103,12 @@ def _edit(learn: str, model: str, max_steps: int, cpu: bool) -> Learning:
     if model and learn != "model":
         raise UsageError(f"--model {model} is for --learn model")
     rate = 1e-4 if model else 1e-3
-    wanted = Wanted(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
-    return Learning("counts" if learn == "counts" else "model", wanted)
+    settings = TrainingSettings(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
+    return Learning("counts" if learn == "counts" else "model", settings)
 
 
 def _chat(learn: str, model: str, max_steps: int | None, max_length: int, cpu: bool, easy_first: bool) -> Learning:
-    from agent.learning.training import Wanted
+    from agent.learning.training import TrainingSettings
     from benchmarks.self_training.turning import ROWS, Learning
 
     method = next((name for name in ROWS if name == learn), None)
@@ -117,5 +117,7 @@ def _chat(learn: str, model: str, max_steps: int | None, max_length: int, cpu: b
     if model:
         raise UsageError(f"--model {model} is for the policy `edit`; --policy names the chat model")
     rate = 1e-5 if method == "sft" else 1e-6
-    wanted = Wanted(max_steps=max_steps or -1, batch=2, accumulate=4, rate=rate, max_length=max_length, cpu=cpu)
-    return Learning("chat", replace(wanted, in_order=easy_first), method=method)
+    settings = TrainingSettings(
+        max_steps=max_steps or -1, batch=2, accumulate=4, rate=rate, max_length=max_length, cpu=cpu
+    )
+    return Learning("chat", replace(settings, in_order=easy_first), method=method)

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent.policy.edit.ranking import Ranking
 from benchmarks.data.synthetic.making import Material, Recipe, row_of
 from benchmarks.data.synthetic.mutants import mutants
-from benchmarks.flywheel.orders import Tried
+from benchmarks.flywheel.ranked_edits import Tried
 from benchmarks.self_training import scores
 from benchmarks.self_training.playing import Conditions, play
 from benchmarks.self_training.scores import Played

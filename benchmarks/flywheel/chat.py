@@ -64,8 +64,8 @@ class _Demonstration:
         if not (out / "random" / "config.json").exists():
             program, rows = Path(chat_model.__file__), out / "demonstrations" / "train.jsonl"
             subprocess.run([self.args.train_python, program, rows, out / "random"], check=True)
-        wanted = self._wanted(out / "random", self.args.base_steps, rate=2e-3, batch=8)
-        return self._trained(out / "demonstrations", wanted, out / "base")
+        settings = self._settings(out / "random", self.args.base_steps, rate=2e-3, batch=8)
+        return self._trained(out / "demonstrations", settings, out / "base")
 
     def results(self) -> dict[str, Mapping[str, Played]]:
         """What each version solved of the held-out tasks in a single line, and what the first one solved of those of
@@ -90,7 +90,7 @@ class _Demonstration:
             name = f"{arm}-{number}"
             place = self.args.out / name
             rows = self._rows(arm, batch, place / "rows")
-            model = self._trained(rows, self._wanted(model, self.args.steps), place / "training")
+            model = self._trained(rows, self._settings(model, self.args.steps), place / "training")
             with self._served(model, name) as flags:
                 results[f"after round {number}, {arm}"] = self._held_out(f"{name}/lines", flags)
                 if number < self.args.rounds:
@@ -113,14 +113,14 @@ class _Demonstration:
             file.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         return out
 
-    def _wanted(self, model: Path, steps: int, rate: float = 1e-3, batch: int = 8) -> training.Wanted:
-        return training.Wanted(
+    def _settings(self, model: Path, steps: int, rate: float = 1e-3, batch: int = 8) -> training.TrainingSettings:
+        return training.TrainingSettings(
             str(model), max_steps=steps, epochs=1000.0, batch=batch, rate=rate, warmup_steps=steps // 10,
             max_length=MAX_LENGTH, cpu=self.args.cpu,
         )  # fmt: skip
 
-    def _trained(self, rows: Path, wanted: training.Wanted, out: Path) -> Path:
-        training.train(training.plan("sft", [rows], wanted, mix_policies=True), out, python=self.args.train_python)
+    def _trained(self, rows: Path, settings: training.TrainingSettings, out: Path) -> Path:
+        training.train(training.plan("sft", [rows], settings, mix_policies=True), out, python=self.args.train_python)
         return out / "model"
 
     @contextmanager

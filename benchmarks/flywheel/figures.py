@@ -36,10 +36,10 @@ from agent.settings import Settings
 from benchmarks.data.jsonl_ledger import Ledger, read_lines
 from benchmarks.data.synthetic.making import Material, Recipe
 from benchmarks.data.synthetic.splitting import NAMES, Splitting
-from benchmarks.flywheel import idioms, orders, swept, warmup
+from benchmarks.flywheel import idioms, ranked_edits, swept, warmup
 from benchmarks.flywheel.leaks import HELD_OUT, apart, copied, leaks
-from benchmarks.flywheel.orders import Remembered, Tried
 from benchmarks.flywheel.pieces import edited
+from benchmarks.flywheel.ranked_edits import Remembered, Tried
 from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
 from benchmarks.self_training import scores
 from benchmarks.self_training.exporting import export
@@ -136,7 +136,7 @@ class _Part:
         return f"{summary}, {times}\n"
 
     def _enumerated(self, bug: swept.Broken) -> Tried:
-        return orders.enumerated(self.material, self.recipe, bug, self.width, self.printed)
+        return ranked_edits.enumerated(self.material, self.recipe, bug, self.width, self.printed)
 
     def _split(self, split: str, within: Sequence[tuple[swept.Broken, Tried]], provider: Provider, folder: Path) -> str:
         mine = [(bug, tried) for bug, tried in within if bug.row["split"] == split]
@@ -146,12 +146,12 @@ class _Part:
         mends = swept.mending(self.material, self.recipe, provider, edits, stop=split == "train")
         tested = [(bug, replace(tried, mends=flags)) for (bug, tried), flags in zip(mine, mends, strict=True)]
         done = [(bug, tried) for bug, tried in tested if any(tried.mends)]
-        orders.write(folder / f"{split}.jsonl", [tried for _, tried in done])
+        ranked_edits.write(folder / f"{split}.jsonl", [tried for _, tried in done])
         for bug, tried in done if split == "train" else ():
             for trees, each in (("trees", tried), *([("blind", tried.blind)] if self.printed else [])):
                 tree = self.out / trees / tried.row["instance_id"]
                 shutil.rmtree(tree, ignore_errors=True)
-                orders.grown(each, self.material, self.recipe, bug, tree)
+                ranked_edits.grown(each, self.material, self.recipe, bug, tree)
         unfit = sum(flag is None for flags in mends for flag in flags)
         edits_tried = f"{sum(map(len, mends))} edits, {unfit} of them not tried"
         return f"{self.material.name} {split}: {len(done)} bugs of {len(mine)}, {edits_tried}\n"
@@ -166,7 +166,7 @@ def _restores(bug: swept.Broken, tried: Tried) -> bool:
 def tried_bugs(out: Path, split: str) -> Iterator[Tried]:
     """The bugs of a split, with the results of all their edits."""
     for path in sorted((out / "tried").glob(f"*/*/{split}.jsonl")):
-        yield from orders.read(path)
+        yield from ranked_edits.read(path)
 
 
 def _base(args: argparse.Namespace, out: Path) -> Path | None:
@@ -174,8 +174,8 @@ def _base(args: argparse.Namespace, out: Path) -> Path | None:
     if not (args.warm_up and args.train_python):
         return None
     plain_rows(args, out)
-    wanted = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
-    training.train(training.plan("sft", [out / "plain"], wanted), out / "base", python=args.train_python)
+    settings = replace(settings_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    training.train(training.plan("sft", [out / "plain"], settings), out / "base", python=args.train_python)
     return out / "base" / "model"
 
 
@@ -211,9 +211,9 @@ def _plain(args: argparse.Namespace, out: Path) -> Path:
     return idioms.plain(out / "untested", args.plain_functions, Random(f"plain/{args.seed}"))
 
 
-def wanted_by(args: argparse.Namespace) -> training.Wanted:
+def settings_by(args: argparse.Namespace) -> training.TrainingSettings:
     """The settings that all trainings share."""
-    return training.Wanted(
+    return training.TrainingSettings(
         epochs=1000.0, batch=args.batch, rate=args.rate, warmup_steps=20, max_length=768, cpu=args.cpu, log_steps=20,
         tiny=TINY | {"width": args.model_width},
     )  # fmt: skip
@@ -226,15 +226,15 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
     }  # fmt: skip
     if args.train_python:
-        wanted = replace(
-            wanted_by(args),
+        settings = replace(
+            settings_by(args),
             max_steps=args.steps,
             max_length=TINY["positions"],  # rows are few: none is cut
             prompt_loss=not base,  # a base knows what code looks like
         )
         if base:
-            wanted = replace(wanted, model=str(base), rate=args.rate / 4)
-        model = _asked(args, _trained(args, out, wanted), out, held)
+            settings = replace(settings, model=str(base), rate=args.rate / 4)
+        model = _asked(args, _trained(args, out, settings), out, held)
         learned |= {"model": model}
         learned |= {
             "model+counts": Together((model, counts)),
@@ -247,9 +247,9 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
     return learned
 
 
-def _trained(args: argparse.Namespace, out: Path, wanted: training.Wanted) -> serving.Server:
+def _trained(args: argparse.Namespace, out: Path, settings: training.TrainingSettings) -> serving.Server:
     """The server of a model that is trained on the rows in `out`."""
-    training.train(training.plan("sft", [out / "rows"], wanted), out / "training", python=args.train_python)
+    training.train(training.plan("sft", [out / "rows"], settings), out / "training", python=args.train_python)
     return serving.Server(str(out / "training" / "model"), "edit-model", port=args.port, cpu=args.cpu)
 
 

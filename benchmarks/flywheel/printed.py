@@ -35,9 +35,9 @@ from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, T
 from agent.run.run import Run
 from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import arbitrary
-from benchmarks.flywheel.figures import COLLECTED, collect, figures_options, plain_rows, tried_bugs, wanted_by
+from benchmarks.flywheel.figures import COLLECTED, collect, figures_options, plain_rows, settings_by, tried_bugs
 from benchmarks.flywheel.leaks import apart, copied, leaks
-from benchmarks.flywheel.orders import Remembered, Tried
+from benchmarks.flywheel.ranked_edits import Remembered, Tried
 from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
 from benchmarks.self_training import scores
 from benchmarks.self_training.exporting import export
@@ -104,10 +104,10 @@ def _untrained(out: Path) -> dict[str, Ranking]:
 def _learned(args: argparse.Namespace, out: Path) -> Iterator[tuple[str, Results]]:
     """The results of each model. The model before the trees is the same for all seeds."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
-    wanted = replace(wanted_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
-    base = _Learned(args.train_python, out, BEFORE, "plain", out / "base", wanted)
+    settings = replace(settings_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    base = _Learned(args.train_python, out, BEFORE, "plain", out / "base", settings)
     yield from base.results().items()
-    after = replace(wanted, model=str(base.model), max_steps=args.steps, rate=args.rate / 2, prompt_loss=False)
+    after = replace(settings, model=str(base.model), max_steps=args.steps, rate=args.rate / 2, prompt_loss=False)
     learned = [
         _Learned(args.train_python, out, name, rows, out / f"seed-{seed}" / rows, replace(after, seed=seed))
         for seed in range(args.seeds)
@@ -127,7 +127,7 @@ class _Learned:
     name: str
     rows: str
     folder: Path
-    wanted: training.Wanted
+    settings: training.TrainingSettings
 
     @property
     def model(self) -> Path:
@@ -137,7 +137,7 @@ class _Learned:
         """Train the model, and ask it on all bugs; done once."""
         kept = self.folder / "results.json"
         if not kept.exists():
-            training.train(training.plan("sft", [self.out / self.rows], self.wanted), self.folder, python=self.python)
+            training.train(training.plan("sft", [self.out / self.rows], self.settings), self.folder, python=self.python)
             write_atomically(kept, json.dumps({name: _told(played) for name, played in self._asked()}).encode())
         found = {name: _read(told) for name, told in json.loads(kept.read_bytes()).items()}
         told = ", ".join(f"{name} {scores.needed(list(played.values())):.2f}" for name, played in found.items())

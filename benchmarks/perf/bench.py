@@ -79,9 +79,9 @@ class Bench:
 
     def _open(self, store: Path) -> ForkingProvider:
         if self.kind == "namespace":
-            from sandboxes.namespace.provider import NamespaceProvider
+            from sandboxes.namespace.provider import namespace_provider
 
-            return NamespaceProvider(store)
+            return namespace_provider(store)
         from sandboxes.docker.provider import DockerLauncher
 
         launcher = DockerLauncher(store, limits=Limits())

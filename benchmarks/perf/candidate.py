@@ -78,7 +78,7 @@ class Fresh:
 
 def _marks() -> list[str]:
     """Labels by which `ramify clean` recognises a container that was left behind."""
-    return [f"--label={name}={value}" for name, value in labels(peer.MARKS).items()]
+    return [f"--label={name}={value}" for name, value in labels(peer.LABEL).items()]
 
 
 def _lines(text: bytes) -> list[str]:

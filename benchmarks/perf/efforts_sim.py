@@ -55,7 +55,7 @@ from benchmarks.perf.calibrated import MARKED, NEW_TESTS, RIGHT, CalibratedDevel
 from benchmarks.perf.variants import examined
 from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 EFFORTS: Mapping[str, Mapping[str, Any]] = {
     "one line": {"effort": "low"},
@@ -223,7 +223,7 @@ def known_tasks(given: Namespace) -> list[Known]:
     out = Path(given.out)
     source = open_source(given.source, out / "source")
     found = []
-    with NamespaceProvider(out / "store") as provider:
+    with namespace_provider(out / "store") as provider:
         for instance in source.instances():
             if not instance.hidden.test_patch or not any(name in instance.id for name in given.tasks.split(",")):
                 continue

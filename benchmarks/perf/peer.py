@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 
-MARKS = "perf"
+LABEL = "perf"
 _GIT = {
     "GIT_AUTHOR_NAME": "Peer",
     "GIT_AUTHOR_EMAIL": "peer@example.org",
@@ -47,7 +47,7 @@ def docker(*arguments: str, stdin: bytes = b"") -> bytes:
 def container(client: DockerClient, name: str) -> Iterator[Container]:
     """Yield an idle container of an image, without a network, to run commands in."""
     running = client.containers.run(
-        name, ["sleep", "infinity"], detach=True, init=True, network_mode="none", labels=labels(MARKS)
+        name, ["sleep", "infinity"], detach=True, init=True, network_mode="none", labels=labels(LABEL)
     )
     try:
         yield running
@@ -93,7 +93,7 @@ def _builder(client: DockerClient, repository: Repository, lent: Path) -> Iterat
         working_dir="/",
         environment={**repository.env, **_GIT},
         mounts=mounts,
-        labels=labels(MARKS),
+        labels=labels(LABEL),
     )
     try:
         yield running

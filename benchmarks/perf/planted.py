@@ -30,7 +30,7 @@ from agent.task import Task
 from benchmarks.data.sources.bundles import workspace_of
 from benchmarks.perf.script import machine
 from sandboxes import Provider, Snapshot
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 MORE_STATES = 3
 """States that are measured in addition to the fix; each adds a comment to a file that the fix changes."""
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     timing = Timing(jobs=given.jobs, final_s=given.final_s)
     for bug in given.bugs:
         branch, _, patch = bug.partition("=")
-        with tempfile.TemporaryDirectory() as place, NamespaceProvider(Path(place, "store")) as provider:
+        with tempfile.TemporaryDirectory() as place, namespace_provider(Path(place, "store")) as provider:
             repo = Path(place, "repo")
             clone = ["git", "clone", "-q", "--branch", branch, str(given.repo.absolute()), str(repo)]
             subprocess.run(clone, check=True)

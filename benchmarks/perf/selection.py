@@ -38,7 +38,7 @@ from benchmarks.data.sources import open_source
 from benchmarks.perf.variants import Variant, examined
 from benchmarks.reports.report import wilson
 from sandboxes import Workspace
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 TASK = Task("simulated", "", Workspace(), "")
 FOLLOWS = 0.9
@@ -218,7 +218,7 @@ def _drawn(given: Namespace) -> Iterator[Case]:
     out, rng = Path(given.out), Random(given.seed)
     source = open_source(given.source, out / "source")
     instances = [each for each in source.instances() if each.hidden.test_patch]
-    with NamespaceProvider(out / "store") as provider:
+    with namespace_provider(out / "store") as provider:
         found = [examined(each, source, provider, out) for each in instances]
     told = [v for variants in found for v in variants[1:]]
     print(f"{len(instances)} tasks; {len(told)} variants, {sum(v.right for v in told)} of them right,", end=" ")

@@ -52,8 +52,8 @@ def cells(policy: str, refinement: Mapping[str, Any] | None) -> tuple[str, ...]:
     if refinement is None:
         return (f"`{policy}`", "0", *[""] * (len(HEADINGS) - 2))
     hidden, visible = (_changes(refinement[by]) for by in ("hidden", "visible"))
-    spent = ", ".join(str(cost["measurements"]) for cost in refinement["waves"])
-    return (f"`{policy}`", str(refinement["waves"][1]["instances"]), *_rates(hidden), *_rates(visible), spent)
+    spent = ", ".join(str(cost["measurements"]) for cost in refinement["rounds"])
+    return (f"`{policy}`", str(refinement["rounds"][1]["instances"]), *_rates(hidden), *_rates(visible), spent)
 
 
 def _changes(counts: Mapping[str, Any]) -> RefinementCounts:

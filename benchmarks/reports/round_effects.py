@@ -25,8 +25,8 @@ NOTHING = ("", patch_digest(b""))
 class RoundCost:
     """The rounds with one number, of all runs together."""
 
-    wave: int
-    """The number of the round; the field's name is a key of the JSON report."""
+    round: int
+    """The number of the round."""
     instances: int
     first_solved: int
     """Instances that this round solved, by the visible tests, and no earlier one did."""
@@ -53,12 +53,12 @@ class Refinement:
     def to_json(self) -> dict[str, Any]:
         """The effect as plain data."""
         rates = {"visible": self.by_visible.to_json(), "hidden": self.by_hidden.to_json()}
-        return {**rates, "waves": [asdict(cost) for cost in self.costs]}
+        return {**rates, "rounds": [asdict(cost) for cost in self.costs]}
 
 
 def refinement(attempts: Iterable[Attempt], verdicts: Verdicts) -> Refinement | None:
     """The effect of the later rounds of these attempts; None if no attempt had one."""
-    refined = [attempt for attempt in attempts if len(_rounds(attempt)) > 1]
+    refined = [attempt for attempt in attempts if len(rounds_of(attempt)) > 1]
     if not refined:
         return None
     visible = [pair for attempt in refined for pair in _by_visible(attempt)]
@@ -77,25 +77,26 @@ def as_text(effect: Refinement) -> str:
         spent = f"{counted(cost.measurements, 'test run')}, {cost.tokens} tokens, {dollars}, {cost.seconds:.0f} s"
         repeats = f"{cost.repeats} of {counted(cost.expansions, 'attempt')} repeated another"
         lines.append(
-            f"round {cost.wave}: {cost.first_solved} of {cost.instances} solved first by it; {spent}; {repeats}"
+            f"round {cost.round}: {cost.first_solved} of {cost.instances} solved first by it; {spent}; {repeats}"
         )
     return "\n".join(lines)
 
 
-def _rounds(attempt: Attempt) -> Sequence[Mapping[str, Any]]:
-    rounds: Sequence[Mapping[str, Any]] = attempt.facts.get("waves", ())
-    return rounds
+def rounds_of(attempt: Attempt) -> Sequence[Mapping[str, Any]]:
+    """What each round of an attempt found and cost. Earlier versions called rounds waves."""
+    facts = attempt.facts
+    return [{"round": each.get("wave"), **each} for each in facts.get("round_results", facts.get("waves", ()))]
 
 
 def _by_visible(attempt: Attempt) -> Iterator[tuple[bool, bool]]:
-    solved = [bool(facts["solved"]) for facts in _rounds(attempt)]
+    solved = [bool(facts["solved"]) for facts in rounds_of(attempt)]
     return zip(accumulate(solved, max), solved[1:], strict=False)
 
 
 def _by_hidden(attempt: Attempt, verdicts: Verdicts) -> Iterator[tuple[bool, bool]]:
     """Whether the first and the final patch are right; nothing if a verdict is unknown. No patch, or an empty one, is
     wrong."""
-    digests = _rounds(attempt)[0]["patch_sha256"], patch_digest(attempt.patch) if attempt.patch else ""
+    digests = rounds_of(attempt)[0]["patch_sha256"], patch_digest(attempt.patch) if attempt.patch else ""
     graded = [verdicts.get((attempt.instance_id, digest)) for digest in digests]
     before, after = (
         False if digest in NOTHING else None if verdict is None else verdict.resolved
@@ -109,10 +110,10 @@ def _costs(refined: Sequence[Attempt]) -> Iterator[RoundCost]:
     by_number: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
     first = defaultdict[int, int](int)
     for attempt in refined:
-        solved = [False, *(bool(facts["solved"]) for facts in _rounds(attempt))]
-        for facts, (before, now) in zip(_rounds(attempt), pairwise(accumulate(solved, max)), strict=True):
-            by_number[facts["wave"]].append(facts)
-            first[facts["wave"]] += now and not before
+        solved = [False, *(bool(facts["solved"]) for facts in rounds_of(attempt))]
+        for facts, (before, now) in zip(rounds_of(attempt), pairwise(accumulate(solved, max)), strict=True):
+            by_number[facts["round"]].append(facts)
+            first[facts["round"]] += now and not before
     for number, rounds in sorted(by_number.items()):
         prices = [facts["cost_usd"] for facts in rounds]
         yield RoundCost(

@@ -17,6 +17,7 @@ from agent.solver.tournament.note import notes
 from benchmarks.batch.batch import Attempt, read_attempts, read_identity
 from benchmarks.data.predictions import Prediction
 from benchmarks.grading.verdicts import Verdicts, patch_digest
+from benchmarks.reports.round_effects import rounds_of
 
 TOURNAMENT, ORACLE = "tournament", "oracle"
 
@@ -63,7 +64,7 @@ def candidates(out: Path) -> Iterator[Prediction]:
     for attempt in filter(_may_choose, read_attempts(out).values()):
         run_dir = out / attempt.instance_id
         choice = _choice(attempt.instance_id, run_dir)
-        of_rounds = (str(each["patch_sha256"]) for each in attempt.facts.get("waves", ()))
+        of_rounds = (str(each["patch_sha256"]) for each in rounds_of(attempt))
         patches = dict.fromkeys((*(choice.candidates if choice else ()), *of_rounds))
         for patch in patches.keys() - {patch_digest(attempt.patch), patch_digest(b""), ""}:
             yield Prediction(attempt.instance_id, model, (run_dir / "blobs" / patch).read_bytes(), attempt.mode)

@@ -40,7 +40,7 @@ class Learning:
 
     kind: Literal["counts", "model", "chat"] = "counts"
     """`chat`: a chat policy is trained on, by the method `method`."""
-    wanted: training.Wanted = field(default_factory=training.Wanted)
+    settings: training.TrainingSettings = field(default_factory=training.TrainingSettings)
     train_python: Path | None = None
     serve_python: str = "python3"
     port: int = 8000
@@ -109,7 +109,7 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
 
 def _steps(learning: Learning) -> int | None:
     """The most steps of the training, as for `planned`."""
-    return None if learning.kind == "counts" else learning.wanted.max_steps
+    return None if learning.kind == "counts" else learning.settings.max_steps
 
 
 def _played(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, ids: Sequence[str] = ()) -> Path:
@@ -206,9 +206,9 @@ def _learned(request: Round, folder: Path, batch: Path, now: Policy, name: str) 
         case "model":
             return _trained(policy, learning, folder, runs, "edit")
         case "chat":
-            wanted = replace(learning.wanted, model=str(folder / now.path))
+            settings = replace(learning.settings, model=str(folder / now.path))
             return _trained(
-                policy, replace(learning, wanted=wanted), folder, _of_use(request, runs), ROWS[learning.method]
+                policy, replace(learning, settings=settings), folder, _of_use(request, runs), ROWS[learning.method]
             )
         case unknown:
             assert_never(unknown)
@@ -238,13 +238,13 @@ def _trained(policy: Policy, learning: Learning, folder: Path, runs: Sequence[Pa
         UsageError: the runs have no such rows.
     """
     place = folder / policy.name
-    manifest = export(runs, form, place / "rows", easy_first=learning.wanted.in_order)
+    manifest = export(runs, form, place / "rows", easy_first=learning.settings.in_order)
     if not manifest["rows"]:
         raise UsageError(
             f"{counting.counted(len(runs), 'run has', 'runs have')} no rows of the format {form}; "
             "`ramify export RUNS --report` says why"
         )
-    plan = training.plan(learning.method, [place / "rows"], learning.wanted)
+    plan = training.plan(learning.method, [place / "rows"], learning.settings)
     metrics = training.train(plan, place / "training", python=learning.train_python)
-    data = {"rows": manifest["rows"], "files": manifest["files"], "policies": list(plan.order()["policies"])}
+    data = {"rows": manifest["rows"], "files": manifest["files"], "policies": list(plan.spec()["policies"])}
     return replace(policy, path=f"{policy.name}/training/model", data=data | {"steps": metrics["steps"]})

@@ -114,7 +114,7 @@ class CommitProvider:
         """As `sandboxes.Provider.forked`."""
         return self._tally.forked
 
-    def prove(self, image: str | None = None) -> None:
+    def check(self, image: str | None = None) -> None:
         """Check that a command runs in a state of the image. Nothing is left behind.
 
         Raises:

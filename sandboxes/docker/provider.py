@@ -214,9 +214,7 @@ class DockerLauncher:
         return {**config, "MaskedPaths": [], "ReadonlyPaths": []}
 
 
-def DockerProvider(  # noqa: N802 - it reads as a Provider's class
-    store: Path, limits: Limits | None = None, *, paranoid: bool = False
-) -> ForkingProvider:
+def docker_provider(store: Path, limits: Limits | None = None, *, paranoid: bool = False) -> ForkingProvider:
     """A provider of sandboxes in containers. A later provider on the same store finds its states.
 
     `paranoid`: as in `ForkingProvider`.
@@ -228,8 +226,10 @@ def DockerProvider(  # noqa: N802 - it reads as a Provider's class
     return ForkingProvider(DockerLauncher(store, limits=limits), limits, paranoid=paranoid)
 
 
-def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False) -> ForkingProvider:
-    """As `DockerProvider`, after checking that a command runs in the image. On failure nothing is left behind.
+def checked_provider(
+    store: Path, limits: Limits, image: str | None = None, *, paranoid: bool = False
+) -> ForkingProvider:
+    """As `docker_provider`, after checking that a command runs in the image. On failure nothing is left behind.
 
     Raises:
         SandboxUnavailable: no engine answers, or the guest does not run in that image or on that engine.
@@ -238,7 +238,7 @@ def proven(store: Path, limits: Limits, image: str | None = None, *, paranoid: b
     launcher = DockerLauncher(store, limits=limits)
     provider = ForkingProvider(launcher, limits, paranoid=paranoid)
     try:
-        provider.prove(Workspace(image=image, mount="/usr"))
+        provider.check(Workspace(image=image, mount="/usr"))
     except SandboxError:
         provider.close()
         launcher.forget()

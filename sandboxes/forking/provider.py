@@ -86,7 +86,7 @@ class ForkingProvider:
             guest.close()
         self._launcher.close()
 
-    def prove(self, workspace: Workspace) -> None:
+    def check(self, workspace: Workspace) -> None:
         """Check that a command runs in a state of the workspace, which should be small. Its guest is reused later.
 
         Raises:

@@ -34,7 +34,7 @@ _END_TIMEOUT_S = 5.0
 _JOIN = 'for file in $JOIN; do echo $$ >"$file" || exit 1; done; unset JOIN; exec "$@"'
 
 
-def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
+def namespace_provider(
     store: Path,
     limits: Limits = Limits(),  # noqa: B008
     *,
@@ -44,8 +44,8 @@ def NamespaceProvider(  # noqa: N802 - it reads as a Provider's class
     return ForkingProvider(NamespaceLauncher(store, limits), limits, paranoid=paranoid)
 
 
-def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingProvider:
-    """As `NamespaceProvider`, after checking that a command runs in it.
+def checked_provider(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingProvider:
+    """As `namespace_provider`, after checking that a command runs in it.
 
     Raises:
         SandboxUnavailable: the namespace sandbox does not work here; the message says what to change.
@@ -57,8 +57,8 @@ def proven(store: Path, limits: Limits, *, paranoid: bool = False) -> ForkingPro
         )
     try:
         with contextlib.ExitStack() as failed, tempfile.TemporaryDirectory(prefix="ramify-probe-") as empty:
-            provider = failed.enter_context(NamespaceProvider(store, limits, paranoid=paranoid))
-            provider.prove(Workspace(path=Path(empty)))
+            provider = failed.enter_context(namespace_provider(store, limits, paranoid=paranoid))
+            provider.check(Workspace(path=Path(empty)))
             failed.pop_all()
             return provider
     except (SandboxError, OSError) as error:
@@ -72,7 +72,7 @@ def probe(place: Path | None = None) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="ramify-probe-", dir=place) as directory:
         try:
-            proven(Path(directory, "store"), Limits()).close()
+            checked_provider(Path(directory, "store"), Limits()).close()
         except SandboxUnavailable as error:
             return str(error)
     return ""

@@ -22,7 +22,7 @@ from agent.run.events import Event
 from agent.run.run import Run
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, task
 
@@ -86,7 +86,7 @@ def search(repo: Path, directory: Path, plan: Plan) -> str:
         if recorded == plan.dies_at:
             die()
 
-    with Run.open(directory) as run, NamespaceProvider(directory / "store") as provider:
+    with Run.open(directory) as run, namespace_provider(directory / "store") as provider:
         budget = Budget(max_nodes=plan.nodes)
         own = {"baseline_runs": 1, "workers": plan.workers, "lines": None}
         parts = Components(provider, proposing(plan), BestFirst(), PassingTests(), budget, **own)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.attacks.cheats import BLUNT, CALC, FIXED, LEFT_OUT, PROJECT, TESTS, TRICKS, UNITTEST_TRICKS, UNITTESTS
 from tests.attacks.honest import BENIGN, RESULTS, SHAPES
 from tests.measuring import CONFTEST, PYTEST, Lab
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.namespace
 
 @pytest.fixture(scope="module")
 def provider(tmp_path_factory):
-    provider = NamespaceProvider(tmp_path_factory.mktemp("store"))
+    provider = namespace_provider(tmp_path_factory.mktemp("store"))
     yield provider
     provider.close()
 

@@ -14,7 +14,7 @@ from sandboxes.conformance import LIMITS
 from sandboxes.conformance.given import said
 from sandboxes.conformance.templates import RUN_THE_ORDER, perform
 from sandboxes.docker.images import BASE_IMAGE
-from sandboxes.docker.provider import proven
+from sandboxes.docker.provider import checked_provider
 from tests.images import remove_image
 
 pytestmark = pytest.mark.docker
@@ -82,7 +82,7 @@ def image(engine: docker.DockerClient) -> Iterator[str]:
 
 @pytest.fixture
 def provider(image: str, tmp_path: Path) -> Iterator[Provider]:
-    with proven(tmp_path / "store", LIMITS, image) as provider:
+    with checked_provider(tmp_path / "store", LIMITS, image) as provider:
         yield provider
 
 

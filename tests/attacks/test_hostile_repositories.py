@@ -28,7 +28,7 @@ from benchmarks.data import clones
 from benchmarks.data.instances import InstanceBroken
 from sandboxes import Provider, SandboxError, Workspace
 from sandboxes.git.foreign import locate, opened
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 from tests.attacks.hostile import ALL_AT_ONCE, HOSTILE, PATCH, Hostile, clean_by_info, hook, seen, template
 from tests.halves import LOW, SOURCE, TESTS, Doing, Planned
 from tests.projects import GOAL, git, means, task
@@ -75,7 +75,7 @@ def ground(namespaces: Path, tmp_path_factory: pytest.TempPathFactory):
     template(folder / "template", FILES)
     repo = shutil.copytree(folder / "template", folder / "repo", symlinks=True)
     wanted = task(repo, base=git(repo, "rev-parse", "HEAD").strip(), test_command="python -m pytest -q")
-    with Run.open(folder / "run") as run, NamespaceProvider(folder / "run" / "store") as provider:
+    with Run.open(folder / "run") as run, namespace_provider(folder / "run" / "store") as provider:
         solve(
             wanted,
             Components(provider, Doing((LOW,)), Planned((Choice(0),)), PassingTests(), Budget(), baseline_runs=1),

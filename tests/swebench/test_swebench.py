@@ -21,7 +21,7 @@ from benchmarks.grading.harness.official import Harness
 from benchmarks.grading.harness.script import LOG_BYTES
 from benchmarks.grading.verdicts import Verdict
 from sandboxes import Limits
-from sandboxes.docker.provider import DockerProvider
+from sandboxes.docker.provider import docker_provider
 from tests.swebench import fabricated
 
 pytestmark = [pytest.mark.swebench, pytest.mark.docker, pytest.mark.timeout(900)]
@@ -59,7 +59,7 @@ def graded(engine: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory
         (folder / "rows.jsonl").write_text("".join(rows))
         source = open_source(str(folder / "rows.jsonl"), folder / "clones")
         instances = dict(zip(patches, source.instances(), strict=True))
-        with DockerProvider(tmp_path_factory.mktemp("store") / "store", Limits(output_bytes=LOG_BYTES)) as provider:
+        with docker_provider(tmp_path_factory.mktemp("store") / "store", Limits(output_bytes=LOG_BYTES)) as provider:
             verdicts = {kind: grade(instances[kind], patch, source, provider) for kind, patch in patches.items()}
         yield Graded(
             instances, [Prediction(instances[kind].id, "ramify/m", patch) for kind, patch in patches.items()], verdicts

@@ -15,7 +15,7 @@ from agent.actions import Shell
 from agent.learning import training
 from agent.learning.export.dataset import ExportSettings, export
 from agent.learning.export.registry import FORMATS, make
-from agent.learning.training import METHODS, Method, Wanted, plan, train
+from agent.learning.training import METHODS, Method, TrainingSettings, plan, train
 from agent.models.scripted import answer
 from tests.exporting import Recorder, chat_tree, failing_call, planned, shortened, small_tree
 from tests.train.conftest import ROOT
@@ -79,7 +79,7 @@ def trained(checkpoints: tuple[Path, Path], python: Path, tmp_path_factory: pyte
     for name, make_tree in TREES.items():
         make_tree(folder / "runs" / name).close()
     for number, checkpoint in enumerate(checkpoints):
-        wanted = Wanted(str(checkpoint), max_steps=1, batch=2, max_length=4096, log_steps=1, cpu=True)
+        wanted = TrainingSettings(str(checkpoint), max_steps=1, batch=2, max_length=4096, log_steps=1, cpu=True)
         for method, form in TAKEN:
             rows = folder / "rows" / form
             if not rows.exists():
@@ -87,7 +87,7 @@ def trained(checkpoints: tuple[Path, Path], python: Path, tmp_path_factory: pyte
             out = folder / f"{method}-{form}-{number}"
             out.mkdir()
             orders.append(out / "order.json")
-            orders[-1].write_text(json.dumps(plan(method, [rows], wanted, mix_policies=True).order()))
+            orders[-1].write_text(json.dumps(plan(method, [rows], wanted, mix_policies=True).spec()))
     subprocess.run([python, "-c", ONE_PROCESS, Path(training.__file__).parent, *orders], check=True)
     return folder
 
@@ -117,6 +117,6 @@ def test_the_loss_of_grpo_is_that_of_the_answers_by_their_advantage(
     (folder / "manifest.json").write_text(json.dumps({"format": "grpo-tree", "counts": {"policy": {"chat": 2}}}))
     lines = (row | {"advantage": by, "weight": 3} for row, by in zip(rows, (2.0, 0.0), strict=True))
     (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    wanted = Wanted(str(checkpoints[0]), max_steps=1, batch=2, log_steps=1, cpu=True)
+    wanted = TrainingSettings(str(checkpoints[0]), max_steps=1, batch=2, log_steps=1, cpu=True)
     history = train(plan("grpo", [folder], wanted), tmp_path / "out", python=python)["history"]
     assert history[0]["loss"] == pytest.approx(-3.0, abs=1e-3)

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from agent.learning import serving
-from agent.learning.training import TrainingPlan, Wanted, plan, train, with_adapter
+from agent.learning.training import TrainingPlan, TrainingSettings, plan, train, with_adapter
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
 
 TINY = {"width": 64, "layers": 2, "vocabulary": 400, "positions": 512}
-WANTED = Wanted(max_steps=4, batch=4, rate=3e-3, max_length=256, save_steps=2, log_steps=1, cpu=True, tiny=TINY)
+WANTED = TrainingSettings(
+    max_steps=4, batch=4, rate=3e-3, max_length=256, save_steps=2, log_steps=1, cpu=True, tiny=TINY
+)
 
 
 def prompt(number: int) -> list[dict[str, str]]:
@@ -166,7 +168,7 @@ def test_a_chat_model_gets_an_adapter_unless_all_weights_are_asked_for_and_it_lo
     (folder / "manifest.json").write_text(json.dumps({"format": "sft", "counts": {"policy": {"chat": 16}}}))
     rows = [{"messages": [*prompt(n), *said("x + b")]} for n in range(16)]
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    wanted = Wanted(str(trained / "model"), max_steps=1, batch=4, max_length=256, log_steps=1, cpu=True)
+    wanted = TrainingSettings(str(trained / "model"), max_steps=1, batch=4, max_length=256, log_steps=1, cpu=True)
     metrics = train(with_adapter(plan("sft", [folder], wanted), python), tmp_path / "out", python=python)
     assert 0 < metrics["trained"] < metrics["parameters"]
     adapter = str(tmp_path / "out" / "model")
@@ -176,7 +178,9 @@ def test_a_chat_model_gets_an_adapter_unless_all_weights_are_asked_for_and_it_lo
 
 @pytest.mark.parametrize(("method", "form"), [("dpo", "edit-preference"), ("kto", "edit-kto")])
 def test_preferences_train_an_adapter(trained: Path, python: Path, tmp_path: Path, method: Any, form: str) -> None:
-    wanted = Wanted(str(trained / "model"), lora=8, max_steps=1, batch=4, max_length=256, log_steps=1, cpu=True)
+    wanted = TrainingSettings(
+        str(trained / "model"), lora=8, max_steps=1, batch=4, max_length=256, log_steps=1, cpu=True
+    )
     metrics = train(plan(method, [data(tmp_path / "rows", form)], wanted), tmp_path / "out", python=python)
     assert metrics["steps"] == 1
     assert 0 < metrics["trained"] < metrics["parameters"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.learning.training import Wanted
+from agent.learning.training import TrainingSettings
 from agent.run.run import Run
 from agent.settings import SandboxSettings
 from benchmarks.data.synthetic.making import Recipe
@@ -90,7 +90,7 @@ def test_a_round_trains_a_model_and_serves_it_to_the_searches_it_is_compared_by(
 ) -> None:
     """A tiny model from nothing, of the one edit that was right: each step hands on to the next."""
     tiny = {"width": 64, "layers": 2, "vocabulary": 400, "positions": 1024}
-    wanted = Wanted(max_steps=2, batch=1, max_length=512, prompt_loss=True, log_steps=1, cpu=True, tiny=tiny)
+    wanted = TrainingSettings(max_steps=2, batch=1, max_length=512, prompt_loss=True, log_steps=1, cpu=True, tiny=tiny)
     learning = Learning("model", wanted, python, str(vllm_python), free_port(), cpu=True)
     policy, _ = once_around(bugs, learning, tmp_path)
     assert (policy.kind, policy.path, policy.data["rows"], policy.data["steps"]) == ("model", "v1/training/model", 1, 2)

@@ -12,10 +12,11 @@ from agent.evaluate.goal_tests import lacking
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
 from agent.measure.messages import INSTALL, missing_package
+from ramify.packages import PACKAGES
 
 NAMED = 3
 """How many tests or modules a line names."""
-OURS = frozenset({"agent", "benchmarks", "prompts", "ramify", "sandboxes"})
+OURS = frozenset({"ramify", *PACKAGES})
 """Packages that hide the project's own of the same name where the tests run with the Python of this program."""
 _MISSING = re.compile(r"No module named '(\w+)")
 

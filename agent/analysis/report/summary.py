@@ -54,7 +54,7 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
         "nodes": result.nodes,
         "rollouts": result.rollouts,
         "rounds": result.rounds,
-        "waves": [each.to_json() for each in result.round_results],
+        "round_results": [each.to_json() for each in result.round_results],
         **_costs(usage),
         "tokens_cached": usage.tokens_cached,
         "spent": {activity: _costs(part) for activity, part in result.spent.items()},

@@ -55,6 +55,11 @@ _WHY: dict[Rule, str] = {
     "lock": "it decides which packages are installed",
     "tools": "editors and coding agents take instructions from it",
 }
+_MALFORMED = (
+    "No valid patches", "unrecognized input", "corrupt patch", "patch fragment without header",
+    "patch with only garbage", "git diff header lacks",
+)  # fmt: skip
+"""How git's errors begin for input that is not a patch, rather than one that does not apply."""
 _LINK, _MODULE, _NOTHING = "120000", "160000", "000000"
 _MOST_LINKS = 20
 """A link that passes more links than this counts as leading out."""
@@ -93,7 +98,7 @@ def check(
     """All reasons not to propose the patch for the commit `base`, by path; none for an empty patch.
 
     Raises:
-        agent.errors.UsageError: `repo` is not a git repository, or has no such commit.
+        agent.errors.UsageError: `patch` is not a git patch; `repo` is not a git repository, or has no such commit.
         sandboxes.SandboxError: git cannot read it.
     """
     if not patch.strip():
@@ -113,9 +118,11 @@ def _applied(git: Git, patch: bytes, commit: str, allow: frozenset[Rule], big_by
     try:
         git.run("apply", "--cached", "--whitespace=nowarn", stdin=patch)
     except GitFailed as error:
-        reason = error.said.splitlines()[0]
-        reason = reason.replace('No valid patches in input (allow with "--allow-empty")', "there is no git patch in it")
-        return (Finding("apply", "", escaped(reason)),)
+        reason = escaped(error.said.splitlines()[0].removeprefix("error: "))
+        if reason.startswith(_MALFORMED):
+            reason = reason.partition(" (")[0]
+            raise UsageError(f"this is not a git patch ({reason}): make one with `git diff --binary`") from error
+        return (Finding("apply", "", reason),)
     findings = (finding for changed in _changes(git, commit) for finding in _findings(git, changed, big_bytes))
     return tuple(finding for finding in findings if finding.rule not in allow)
 

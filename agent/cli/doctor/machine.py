@@ -103,7 +103,7 @@ def _commit_problem() -> str:
     with tempfile.TemporaryDirectory(prefix="ramify-probe-") as store:
         try:
             with commit.CommitProvider(Path(store)) as provider:
-                provider.prove()
+                provider.check()
         except SandboxError as error:
             return str(error)
     return ""

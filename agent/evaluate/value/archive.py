@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import fenced
-from agent.models.conversing import Unreadable, last_object
+from agent.models.answers import Unreadable, last_object
 from agent.run.tree.node import Node
 from agent.run.tree.tree import Tree
 from agent.untrusted import one_line

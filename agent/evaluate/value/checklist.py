@@ -12,7 +12,7 @@ from agent.evaluate.value.exhibit import assessment, case_messages, issue_messag
 from agent.evaluate.value.judge import require_retries
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
-from agent.models.conversing import Abstained, Unreadable, last_object
+from agent.models.answers import Abstained, Unreadable, last_object
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
@@ -51,7 +51,7 @@ class Checklist:
         """The fraction of the list that a state fulfils.
 
         Raises:
-            agent.models.conversing.Abstained: there is no list, or no readable answer.
+            agent.models.answers.Abstained: there is no list, or no readable answer.
         """
         note = case.memo(CHECKLIST, lambda: self._make(case))
         items = note["items"]

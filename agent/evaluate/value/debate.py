@@ -10,7 +10,7 @@ from agent.evaluate.value.exhibit import case_messages, speech
 from agent.evaluate.value.judge import read_verdict, require_retries
 from agent.evaluate.value.weighing import Opinion, hear, judged
 from agent.models import Model
-from agent.models.conversing import words
+from agent.models.answers import words
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 
@@ -37,7 +37,7 @@ class Debate:
         """The verdict of a debate about a state.
 
         Raises:
-            agent.models.conversing.Abstained: a speech or the verdict is unreadable.
+            agent.models.answers.Abstained: a speech or the verdict is unreadable.
         """
         speeches = {f"speech_{side}": speech(side, self._speech(case, tests, side)) for side in ("for", "against")}
         question = partial(case_messages, case, tests, render("debate_verdict", **speeches))

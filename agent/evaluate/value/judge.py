@@ -12,7 +12,7 @@ from agent.evaluate.value.archive import archived
 from agent.evaluate.value.exhibit import assessment, case_messages
 from agent.evaluate.value.weighing import VERDICTS, Opinion, hear, judged
 from agent.models import Model
-from agent.models.conversing import Unreadable, last_object
+from agent.models.answers import Unreadable, last_object
 from agent.prompts import render
 from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
@@ -53,7 +53,7 @@ class Judge:
         """The judge's opinion of a state.
 
         Raises:
-            agent.models.conversing.Abstained: no answer could be read.
+            agent.models.answers.Abstained: no answer could be read.
         """
         archive = archived(case) if self.choose and case.tree is not None else None
         question = partial(case_messages, case, tests, render("judge_question", archive=archive and archive.shown))

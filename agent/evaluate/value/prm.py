@@ -18,7 +18,7 @@ from agent.evaluate.value.exhibit import shown_candidate, shown_issue
 from agent.evaluate.value.weighing import Opinion, judged
 from agent.measure import SuiteReport
 from agent.models import Message, Model
-from agent.models.conversing import Abstained
+from agent.models.answers import Abstained
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
@@ -46,7 +46,7 @@ class Prm:
         """The reward of a state.
 
         Raises:
-            agent.models.conversing.Abstained: the model may not be asked, the question is too long for it, or its
+            agent.models.answers.Abstained: the model may not be asked, the question is too long for it, or its
                 server gives no probabilities.
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
         """

@@ -17,7 +17,7 @@ from agent.errors import PolicyError
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.tests import BASE_VALUE, BEST_UNSOLVED, GETS_FURTHER, PassingTests
 from agent.models import Model
-from agent.models.conversing import Abstained, Question, inquire
+from agent.models.answers import Abstained, Question, ask_within_context
 from agent.run.tree.evaluation import Evaluation
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ Raises:
 
 
 def hear(case: EvaluationInput, model: Model, question: Question, read: Callable[[str], T], retries: int) -> T:
-    """Ask a model about a case, as `agent.models.conversing.inquire`.
+    """Ask a model about a case, as `agent.models.answers.ask_within_context`.
 
     Raises:
         Abstained: no answer could be read, or no model may be asked.
@@ -66,7 +66,7 @@ def hear(case: EvaluationInput, model: Model, question: Question, read: Callable
     if case.ask is None:
         raise Abstained("no model may be asked here")
     try:
-        return inquire(case.ask, model, question, read, retries)
+        return ask_within_context(case.ask, model, question, read, retries)
     except (BudgetSpent, PolicyError) as error:
         raise Abstained(str(error)) from error
 

@@ -13,7 +13,7 @@ from functools import partial
 from agent.actions.excerpt import excerpt
 from agent.learning.export.turns import Turn
 from agent.models import Ask, Message, Model
-from agent.models.conversing import Unreadable, inquire, last_object, line
+from agent.models.answers import Unreadable, ask_within_context, last_object, line
 from agent.prompts import render
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
@@ -54,11 +54,11 @@ def ask_for(
     """A model's mark. `wrong` and `right`: the turns of both ways from the fork.
 
     Raises:
-        agent.models.conversing.Abstained: no answer could be read.
+        agent.models.answers.Abstained: no answer could be read.
         agent.errors.RamifyError, agent.budget.BudgetSpent: as `ask`.
     """
     read = partial(_read, fork=fork, turns=len(wrong))
-    return inquire(ask, model, partial(_question, issue, wrong, right), read)
+    return ask_within_context(ask, model, partial(_question, issue, wrong, right), read)
 
 
 def _question(issue: str, wrong: Sequence[Turn], right: Sequence[Turn], length: float) -> list[Message]:

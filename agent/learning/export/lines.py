@@ -24,12 +24,12 @@ from agent.run.tree.node import NodeId
 class LinePreference:
     """One row for each leaf that did not succeed, with the leaf that did and whose way is alike for longest."""
 
-    most: int = 16
+    max_pairs: int = 16
     """The most pairs of a tree, at least 1."""
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise ValueError(f"most={self.most}: give at least 1")
+        if self.max_pairs < 1:
+            raise ValueError(f"max_pairs={self.max_pairs}: give at least 1")
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
@@ -43,7 +43,7 @@ class LinePreference:
             yield skipped(NO_SUCCESS)
         elif len(good) == len(ways):
             yield skipped("every way of the run succeeded")
-        for bad in [leaf for leaf in ways if leaf not in good][: self.most] if good else ():
+        for bad in [leaf for leaf in ways if leaf not in good][: self.max_pairs] if good else ():
             yield _pair(run, turns, max(good, key=lambda leaf: (len(_alike(turns, leaf, bad)), -leaf)), bad)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agent.learning.export import Row
 from agent.learning.export.provenance import never_said, of_answers
 from agent.learning.export.turns import as_template
-from agent.models.conversing import Unreadable
+from agent.models.answers import Unreadable
 from agent.policy.chat import plans
 from agent.policy.chat.transcript import unpack
 from agent.run import rollouts

@@ -43,10 +43,10 @@ class Preference:
     """In [0, 1]: 1 is the search's value alone, 0 the critic's."""
     visits: int = 1
     """The least number of measured states in the subtree of a child in a pair."""
-    told: Literal["same", "any"] = "same"
+    prompts: Literal["same", "any"] = "same"
     """`same`: both answered exactly the same prompt. `any`: a prompt may have had more at its end, such as what others
     had tried; the prompt of the pair is the common part, which neither answered as it is (`exact` is false)."""
-    most: int = 16
+    max_pairs: int = 16
     """The most pairs of a tree, at least 1."""
     runs: Literal["one", "all"] = "one"
     """`all`: also the answers of two runs of a task to the same prompt, of each prompt the best of a run and the worst
@@ -56,12 +56,12 @@ class Preference:
     def __post_init__(self) -> None:
         if not (0 <= self.gap <= 1 and 0 <= self.mix <= 1):
             raise ValueError(f"gap={self.gap}, mix={self.mix}: give numbers from 0 to 1")
-        if self.pairs not in ("gap", "success") or self.told not in ("same", "any"):
-            raise ValueError(f"pairs={self.pairs!r}, told={self.told!r}: give gap or success, and same or any")
+        if self.pairs not in ("gap", "success") or self.prompts not in ("same", "any"):
+            raise ValueError(f"pairs={self.pairs!r}, prompts={self.prompts!r}: give gap or success, and same or any")
         if self.runs not in ("one", "all"):
             raise ValueError(f"runs={self.runs!r}: give one or all")
-        if self.most < 1:
-            raise ValueError(f"most={self.most}: give at least 1")
+        if self.max_pairs < 1:
+            raise ValueError(f"max_pairs={self.max_pairs}: give at least 1")
 
     @property
     def compares(self) -> bool:
@@ -75,7 +75,7 @@ class Preference:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         yield from self._of_one_tree(run)
-        for better, worse in sorted(self._prefixes.beaten(run, self.gap), key=_margin)[: self.most]:
+        for better, worse in sorted(self._prefixes.beaten(run, self.gap), key=_margin)[: self.max_pairs]:
             yield _row_of_two_runs(run, better, worse)
 
     def _of_one_tree(self, run: Run) -> Iterator[Row]:
@@ -84,10 +84,10 @@ class Preference:
         if not pairs:
             yield skipped("no two siblings of the tree differ in worth")
         for scores, (better, worse) in pairs:
-            if len(rows) == self.most:
-                yield skipped("its tree has enough pairs (option `most`)")
+            if len(rows) == self.max_pairs:
+                yield skipped("its tree has enough pairs (option `max_pairs`)")
                 continue
-            parted = _parting(_line(run, turns, better), _line(run, turns, worse), self.told == "any")
+            parted = _parting(_line(run, turns, better), _line(run, turns, worse), self.prompts == "any")
             if isinstance(parted, str) or not flagged(run).isdisjoint((better.id, worse.id)):
                 yield skipped(parted if isinstance(parted, str) else TAMPERED)
             else:
@@ -162,12 +162,12 @@ def _line(run: Run, turns: Turns, node: Node) -> list[Turn]:
     return taken
 
 
-def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_told: bool) -> _Parted | str:
+def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_prompt: bool) -> _Parted | str:
     """The common prompt and the first turns in which two expansions differ, or why they are not a pair."""
     for one, other in zip(better, worse, strict=False):
         common = shared(one.prompt, other.prompt)
         rest = [*one.prompt[len(common) :], *other.prompt[len(common) :]]
-        added = not rest or (any_told and common and all(message["role"] == "user" for message in rest))
+        added = not rest or (any_prompt and common and all(message["role"] == "user" for message in rest))
         if one.tools != other.tools or not added:
             return "siblings were not asked the same"
         if not one.same_answer(other):

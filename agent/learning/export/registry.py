@@ -74,6 +74,8 @@ FORMATS = {
 }
 
 
+RENAMED = {"told": "prompts", "most": "max_pairs"}
+"""Options by the names that they had in earlier versions."""
 _VALUES = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
@@ -97,6 +99,7 @@ def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
         UsageError: an option is unknown, or a value is out of range.
     """
     defaults = options_of(chosen)
+    options = {RENAMED.get(key, key): text for key, text in options.items()}
     for key in options:
         if key not in defaults:
             raise UsageError(f"the format {name} has no option {key!r}: it has {', '.join(defaults) or 'none'}")

@@ -22,7 +22,7 @@ from agent.learning.memory.items import Episode, Experience, Insight, Item, Kind
 from agent.learning.memory.learning import lessons
 from agent.learning.memory.remembering import Contrast, contrasts, episode, recollections
 from agent.learning.memory.store import Store
-from agent.models.conversing import Abstained
+from agent.models.answers import Abstained
 from agent.run.run import Run
 
 __all__ = ["Found", "Memory"]

@@ -13,7 +13,7 @@ from functools import partial
 
 from agent.learning.memory.skills import Related, Skill, by_words, merged
 from agent.models import Ask, Model
-from agent.models.conversing import Abstained, Unreadable, converse, last_object, line
+from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_object, line
 from agent.prompts import render
 from agent.untrusted import fence, visible
 
@@ -51,7 +51,7 @@ class Consolidator:
         question = render("memory_consolidate", lessons=shown, fence=fence("lessons", shown))
         read = partial(_read, skills=skills)
         try:
-            return converse(self.ask, self.model, [{"role": "user", "content": question}], read)
+            return ask_until_readable(self.ask, self.model, [{"role": "user", "content": question}], read)
         except Abstained as why:
             log.warning("%s; these lessons are merged by their words", why)
             return by_words(skills)

@@ -16,7 +16,7 @@ from agent.learning.memory.insights import Add, Drop, Merge, Operation, named_by
 from agent.learning.memory.items import Episode, Insight
 from agent.learning.memory.remembering import Contrast
 from agent.models import Ask, Completion, Message, Model, directly
-from agent.models.conversing import LINE_CHARACTERS, Unreadable, converse, last_object
+from agent.models.answers import LINE_CHARACTERS, Unreadable, ask_until_readable, last_object
 from agent.prompts import render
 from agent.untrusted import fence, visible
 
@@ -41,7 +41,7 @@ class Distiller:
         wrong from one state.
 
         Raises:
-            agent.models.conversing.Abstained: no answer could be read.
+            agent.models.answers.Abstained: no answer could be read.
             agent.errors.RamifyError: as `agent.models.Model.complete`.
         """
         shown = render(
@@ -58,7 +58,7 @@ class Distiller:
         evidence = visible(shown).strip()
         question = render("memory_operations", evidence=evidence, fence=fence("repair", evidence), most=MOST_OPERATIONS)
         read = partial(read_operations, known=frozenset(insight.id for insight in insights))
-        return converse(self.ask, self.model, [{"role": "user", "content": question}], read, RETRIES)
+        return ask_until_readable(self.ask, self.model, [{"role": "user", "content": question}], read, RETRIES)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from agent.learning.memory.claims import alike
 from agent.learning.memory.items import Insight, name_of
-from agent.models.conversing import line
+from agent.models.answers import line
 
 
 @dataclass(frozen=True, slots=True)

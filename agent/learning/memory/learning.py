@@ -12,7 +12,7 @@ from agent.learning.memory.insights import Add
 from agent.learning.memory.items import Experience, Source
 from agent.learning.memory.remembering import contrasts, episode, experiences
 from agent.learning.memory.skills import Lessons
-from agent.models.conversing import Abstained, line
+from agent.models.answers import Abstained, line
 from agent.run.paths import journal_of
 from agent.run.run import Run
 from agent.solver.summaries import JOURNAL

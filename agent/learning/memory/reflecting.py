@@ -15,7 +15,7 @@ from agent.learning.memory.admission import Unverified, now, source_of
 from agent.learning.memory.items import Reflection
 from agent.learning.memory.remembering import LESSON, done_in, reflections
 from agent.models import Ask, Message, Model
-from agent.models.conversing import Abstained, Unreadable, converse, last_object, line
+from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_object, line
 from agent.prompts import render
 from agent.run.events import Noted
 from agent.run.run import Run
@@ -66,7 +66,7 @@ class Reflector:
         ).strip()
         question = render("memory_reflection", evidence=evidence, fence=fence("surprise", evidence))
         messages: list[Message] = [{"role": "user", "content": question}]
-        return converse(self.ask(node.id), self.model, messages, _read_lesson)
+        return ask_until_readable(self.ask(node.id), self.model, messages, _read_lesson)
 
 
 def _others(run: Run, node: Node) -> list[str]:

@@ -28,7 +28,7 @@ __all__ = [
     "Method",
     "TrainingFailed",
     "TrainingPlan",
-    "Wanted",
+    "TrainingSettings",
     "plan",
     "require_checkpoint",
     "train",
@@ -73,7 +73,7 @@ class TrainingFailed(RamifyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TrainingSettings:
     """The settings of a training."""
 
     model: str = ""
@@ -162,24 +162,26 @@ class TrainingPlan:
 
     method: Method
     data: tuple[Data, ...]
-    wanted: Wanted
+    settings: TrainingSettings
 
-    def order(self) -> dict[str, Any]:
+    def spec(self) -> dict[str, Any]:
         """The input of the training program."""
         return {
             "method": self.method,
             "formats": sorted({export.format for export in self.data}),
             "policies": sorted({name for export in self.data for name in export.policies}),
             "exports": [export.digest for export in self.data],
-            "checkpoint": _ends(Path(self.wanted.model)) if self.wanted.model else "",
+            "checkpoint": _ends(Path(self.settings.model)) if self.settings.model else "",
             "files": [file for export in self.data for file in export.files("train")],
             "validation": [file for export in self.data for file in export.files("validation")],
             "assistant_only": self.method == "sft" and self.data[0].format in WHOLE_CONVERSATIONS,
-            **asdict(self.wanted),
+            **asdict(self.settings),
         }
 
 
-def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policies: bool = False) -> TrainingPlan:
+def plan(
+    method: Method, folders: Sequence[Path], settings: TrainingSettings, *, mix_policies: bool = False
+) -> TrainingPlan:
     """A training that passed all checks and can start.
 
     Raises:
@@ -187,18 +189,18 @@ def plan(method: Method, folders: Sequence[Path], wanted: Wanted, *, mix_policie
             policies and `mix_policies` is off; the model is not a checkpoint folder, or is missing where one is
             needed; or the method does not accept a setting, or would learn nothing with it.
     """
-    checked = TrainingPlan(method, tuple(Data.read(folder) for folder in folders), wanted)
+    checked = TrainingPlan(method, tuple(Data.read(folder) for folder in folders), settings)
     for export in checked.data:
         if export.format not in METHODS[method]:
             accepted = ", ".join(METHODS[method])
             raise UsageError(f"{export.folder} has rows of the format {export.format}; {method} takes {accepted}")
-    _require_use(method, wanted)
+    _require_use(method, settings)
     if len({export.format in WHOLE_CONVERSATIONS for export in checked.data}) > 1:
         raise UsageError("whole conversations and single answers are rows of different shapes: train on one kind")
-    if others := [] if wanted.model else sorted({export.format for export in checked.data} - EDITS):
+    if others := [] if settings.model else sorted({export.format for export in checked.data} - EDITS):
         raise UsageError(f"a model from scratch learns only edits: for rows of the format {others[0]} give --model DIR")
-    require_checkpoint(wanted.model)
-    policies = checked.order()["policies"]
+    require_checkpoint(settings.model)
+    policies = checked.spec()["policies"]
     if len(policies) > 1 and not mix_policies:
         raise UsageError(
             f"the rows come from {len(policies)} policies ({', '.join(policies)}), and outcomes hold only for the "
@@ -212,13 +214,13 @@ def with_adapter(chosen: TrainingPlan, python: Path | None) -> TrainingPlan:
     same, of all weights."""
     formats = {export.format for export in chosen.data}
     if (
-        not chosen.wanted.model
+        not chosen.settings.model
         or chosen.method == "reward"
         or formats & EDITS
         or not _has_peft(str(python or sys.executable))
     ):
         return chosen
-    return replace(chosen, wanted=replace(chosen.wanted, lora=RANK))
+    return replace(chosen, settings=replace(chosen.settings, lora=RANK))
 
 
 def _has_peft(interpreter: str) -> bool:
@@ -234,20 +236,20 @@ def require_checkpoint(model: str) -> None:
         raise UsageError(f"--model {model} is not a folder with a checkpoint: it has no config.json")
 
 
-def _require_use(method: Method, wanted: Wanted) -> None:
+def _require_use(method: Method, settings: TrainingSettings) -> None:
     """Raises UsageError when the method does not accept a setting, or would learn nothing with it."""
-    if wanted.in_order and wanted.group_by_length:
+    if settings.in_order and settings.group_by_length:
         raise UsageError("--in-order and --group-by-length: rows have one order; give one")
-    if method == "kto" and wanted.group_by_length:
+    if method == "kto" and settings.group_by_length:
         raise UsageError("--group-by-length: TRL's KTO needs the rows in their own order")
-    if method == "grpo" and wanted.batch < 2:
+    if method == "grpo" and settings.batch < 2:
         raise UsageError("--batch 1: TRL's GRPO takes at least 2 rows at a time")
-    for flag, value in (("--epochs", wanted.epochs), ("--rate", wanted.rate)):
+    for flag, value in (("--epochs", settings.epochs), ("--rate", settings.rate)):
         if not value > 0:
             raise UsageError(f"{flag} {value:g}: nothing would be learned; give more than 0")
-    if wanted.lora and not wanted.model:
+    if settings.lora and not settings.model:
         raise UsageError(
-            f"--lora {wanted.lora}: an adapter leaves the weights below it unchanged, and those of a model from "
+            f"--lora {settings.lora}: an adapter leaves the weights below it unchanged, and those of a model from "
             "scratch are random; give --model DIR, or leave --lora out"
         )
 
@@ -267,7 +269,7 @@ def train(chosen: TrainingPlan, out: Path, *, python: Path | None = None, proces
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {out} cannot be made ({error.strerror}): name another folder") from error
-    text = json.dumps(chosen.order(), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(chosen.spec(), indent=1, sort_keys=True) + "\n"
     order = out / "order.json"
     if order.exists() and order.read_text(encoding="utf-8") != text:
         raise UsageError(f"{out} holds another training (order.json differs); name a new --out, or remove the folder")
@@ -279,7 +281,7 @@ def train(chosen: TrainingPlan, out: Path, *, python: Path | None = None, proces
 
 
 def _run(chosen: TrainingPlan, out: Path, interpreter: str, processes: int) -> None:
-    launcher = _launcher(processes, chosen.wanted.cpu)
+    launcher = _launcher(processes, chosen.settings.cpu)
     command = [interpreter, *launcher, str(Path(__file__).parent / "job.py"), str(out / "order.json")]
     with _locked(out) as lock, leaving_by_signals():
         process = _start(command, lock)

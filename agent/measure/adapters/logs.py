@@ -32,7 +32,7 @@ def _all(*patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
 
 
-MARKS: Mapping[str, tuple[re.Pattern[str], ...]] = {
+SIGNATURES: Mapping[str, tuple[re.Pattern[str], ...]] = {
     "unittest": _all(r"^Ran \d+ tests? in [\d.]+s$", r" \.\.\. (?:ok|FAIL|ERROR|skipped\b.*)$"),
     "pytest": _all(
         r"^=+ .*\b\d+ (?:passed|failed|errors?|skipped)\b.* in [\d.]+s.*=+$",
@@ -58,10 +58,10 @@ FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
 
 
 def guessed(text: str, exit_code: int) -> str | None:
-    """The parser that reads the most tests in a command's output, among those whose marks it has and whose outcomes
+    """The parser that reads the most tests in a command's output, among those whose signature it has and whose outcomes
     agree with the exit code."""
     text = terminal_text(text)
-    counts = {name: len(ends) for name in MARKS if (ends := _outcomes(name, text)) and _agrees(ends, exit_code)}
+    counts = {name: len(ends) for name in SIGNATURES if (ends := _outcomes(name, text)) and _agrees(ends, exit_code)}
     return max(counts, key=counts.__getitem__, default=None)
 
 
@@ -80,7 +80,7 @@ def forges(parser: str, line: str) -> bool:
 
 
 def _outcomes(name: str, text: str) -> Mapping[str, Outcome]:
-    return parse(name, text) if all(mark.search(text) for mark in MARKS[name]) else {}
+    return parse(name, text) if all(pattern.search(text) for pattern in SIGNATURES[name]) else {}
 
 
 def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:

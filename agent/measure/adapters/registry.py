@@ -30,7 +30,7 @@ OF_PYTHON = ("pytest", "unittest", "django", "sympy")
 PYTEST_COMMAND = "python3 -m pytest -q"
 PYTEST = re.compile(r"\bpy\.?test\b")
 PYTHON_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini", "conftest.py")
-MARKS = {
+BUILD_FILES = {
     "go.mod": "go",
     "Cargo.toml": "cargo",
     "pom.xml": "maven",
@@ -98,7 +98,7 @@ def _detect(repo: Path, command: str) -> str:
         return package
     if PYTHON.search(command) or any((repo / name).is_file() for name in PYTHON_FILES):
         return "pytest"
-    marked = next((framework for name, framework in MARKS.items() if (repo / name).is_file()), package)
+    marked = next((framework for name, framework in BUILD_FILES.items() if (repo / name).is_file()), package)
     if marked:
         return marked
     if command or _has_python_tests(repo):

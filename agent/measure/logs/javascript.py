@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agent.measure import Outcome
 from agent.measure.logs.lines import by_line
 
-MARKS = {
+SYMBOLS = {
     "✓": Outcome.PASSED,
     "√": Outcome.PASSED,
     "✔": Outcome.PASSED,
@@ -21,7 +21,7 @@ MARKS = {
     "□": Outcome.SKIPPED,
     "﹣": Outcome.SKIPPED,
 }
-LINE = re.compile(rf"\s*([{''.join(MARKS)}]) (.+?)")
+LINE = re.compile(rf"\s*([{''.join(SYMBOLS)}]) (.+?)")
 TIME = r"(?: \(?\d+(?:\.\d+)? ?m?s\)?)?"
 JEST = re.compile(rf"(?:(?:skipped|todo) )?(.+?){TIME}")
 VITEST = re.compile(rf"(.+?)(?: \(\d+ tests?.*\))?{TIME}(?: \[skipped\])?")
@@ -32,7 +32,7 @@ def jest(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's own name, without the `describe` blocks around it."""
     for mark, label in _marked(text):
         if match := JEST.fullmatch(label):
-            yield match[1], MARKS[mark]
+            yield match[1], SYMBOLS[mark]
 
 
 jest_names = by_line(r"\[(?P<end>PASSED|FAILED)\]\s(?P<test>.+)")
@@ -48,14 +48,14 @@ def vitest(text: str) -> Iterator[tuple[str, Outcome]]:
     """`file > block > name`, as vitest prints it."""
     for mark, label in _marked(text):
         if match := VITEST.fullmatch(label):
-            yield match[1], MARKS[mark]
+            yield match[1], SYMBOLS[mark]
 
 
 def node(text: str) -> Iterator[tuple[str, Outcome]]:
     """The test's own name; blocks are named like tests. The list of failures at the end is ignored."""
     for mark, label in _marked(text.split("\n✖ failing tests:", maxsplit=1)[0]):
         if match := NODE.fullmatch(label):
-            yield match[1], Outcome.SKIPPED if match[2] else MARKS[mark]
+            yield match[1], Outcome.SKIPPED if match[2] else SYMBOLS[mark]
 
 
 def _marked(text: str) -> Iterator[tuple[str, str]]:

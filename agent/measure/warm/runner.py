@@ -59,7 +59,7 @@ class Warm:
     plugin: str = field(default_factory=lambda: f"m{secrets.token_hex(8)}", compare=False)
     """The unguessable name under which pytest loads the reporter."""
 
-    def order(
+    def request(
         self, tests: Sequence[str], changed: Sequence[str] | None, report: str, nonce: str, limits: Limits
     ) -> bytes:
         """The request to send to the template.

@@ -15,7 +15,7 @@ from typing import TypedDict
 
 from agent.errors import PolicyError
 from agent.models import Message, Model
-from agent.models.conversing import Abstained, Unreadable
+from agent.models.answers import Abstained, Unreadable
 from agent.policy import Position
 from agent.prompts import render
 from agent.untrusted import visible
@@ -73,7 +73,7 @@ def read_plans(text: str, most: int) -> list[AttemptPlan]:
     ignored, and so is a plan without a cause or a step.
 
     Raises:
-        agent.models.conversing.Unreadable: the answer holds no plan.
+        agent.models.answers.Unreadable: the answer holds no plan.
     """
     _, *parts = _HEADING.split(text)
     numbered = {number: _plan(*rest) for number, *rest in zip(parts[::3], parts[1::3], parts[2::3], strict=True)}

@@ -13,7 +13,7 @@ from agent.actions import RunTests, Submit
 from agent.budget import Usage
 from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.models import BYTES_PER_TOKEN, Ask, Completion, Message, Model
-from agent.models.conversing import converse
+from agent.models.answers import ask_until_readable
 from agent.policy import Position, Proposal
 from agent.policy.chat.briefing import (
     TURNS,
@@ -223,7 +223,7 @@ class ChatPolicy:
             request = wanted_plans(self.plans, merged=self.plan_tree)
             conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
             read = partial(read_plans, most=self.plans)
-            return converse(position.ask, self.model, conversation.messages(), read, self.max_retries, seed)
+            return ask_until_readable(position.ask, self.model, conversation.messages(), read, self.max_retries, seed)
 
         return drawn(position, self.model, draw)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.measure.probing.spectrum import Spectrum
 from agent.models import Ask, Message, Model
-from agent.models.conversing import Abstained, Unreadable, converse, last_of
+from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_of
 from agent.prompts import render
 from agent.solver.delegation.plan import SubTask, by_code, check, completed
 from agent.task import Task
@@ -33,7 +33,7 @@ def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> di
     parts, author = by_code(task.goal_tests, spectrum), "facts"
     if model is not None:
         try:
-            parts = converse(ask, model, _question(task), partial(_read, task.goal_tests))
+            parts = ask_until_readable(ask, model, _question(task), partial(_read, task.goal_tests))
             author = model.name
         except Abstained as why:
             log.warning("the issue is divided by the code that its tests execute: %s", why)

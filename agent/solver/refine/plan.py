@@ -14,7 +14,7 @@ from functools import partial
 from agent.errors import PolicyError
 from agent.evaluate.value.exhibit import shown_issue
 from agent.models import Ask, Message, Model, directly
-from agent.models.conversing import Abstained, inquire, last_of, line, lines
+from agent.models.answers import Abstained, ask_within_context, last_of, line, lines
 from agent.policy.chat.priors import BRIEFING_BYTES, accounts
 from agent.prompts import render
 from agent.run.rollouts import RoundPlan, Summary
@@ -39,7 +39,7 @@ class Planner:
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
         """
         try:
-            return inquire(ask, self.model, partial(_question, task, summaries), read_plan)
+            return ask_within_context(ask, self.model, partial(_question, task, summaries), read_plan)
         except (Abstained, PolicyError) as why:
             log.warning("the next round has no plan: %s", why)
             return None
@@ -49,7 +49,7 @@ def read_plan(text: str) -> RoundPlan:
     """The plan in an answer: its last JSON object with the key `steps`, as a `RoundPlan`. Empty lines are left out.
 
     Raises:
-        agent.models.conversing.Unreadable: there is no such object, or it is not a plan.
+        agent.models.answers.Unreadable: there is no such object, or it is not a plan.
     """
     plan = last_of(RoundPlan, text, "steps")
     return RoundPlan(lines(plan.steps), lines(plan.dependencies), lines(plan.constraints), line(plan.feedback))

@@ -42,7 +42,7 @@ class RoundResult:
         """The round as plain data. `cost_usd` is null when a call's price is unknown."""
         usage = self.usage
         return {
-            "wave": self.number,
+            "round": self.number,
             "rollouts": self.rollouts,
             "solved": self.solved,
             "value": self.value,

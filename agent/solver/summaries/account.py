@@ -9,7 +9,7 @@ from agent.actions import as_call
 from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value.exhibit import NOTES_BYTES, PATCH_BYTES, fenced, shown_issue
 from agent.models import Message
-from agent.models.conversing import last_of, line, lines
+from agent.models.answers import last_of, line, lines
 from agent.policy.chat.transcript import said
 from agent.prompts import render
 from agent.run.rollouts import Outcome
@@ -49,7 +49,7 @@ def read_account(text: str) -> Account:
     """The account in an answer, in printable lines.
 
     Raises:
-        agent.models.conversing.Unreadable: the answer contains no account.
+        agent.models.answers.Unreadable: the answer contains no account.
     """
     account = last_of(Account, text, "hypothesis")
     return replace(

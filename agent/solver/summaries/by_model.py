@@ -11,7 +11,7 @@ from functools import partial
 
 from agent.errors import PolicyError
 from agent.models import Ask, Model
-from agent.models.conversing import Abstained, inquire
+from agent.models.answers import Abstained, ask_within_context
 from agent.run.rollouts import Rollout, Summary
 from agent.run.run import Run
 from agent.solver.summaries.account import Account, question, read_account
@@ -46,7 +46,7 @@ class ModelSummariser:
         patch = run.journal.get_blob(journal.patch_blob) if journal.patch_blob else b""
         messages = partial(question, task, facts.path, facts.best, patch)
         try:
-            account = inquire(ask, self.model, messages, read_account)
+            account = ask_within_context(ask, self.model, messages, read_account)
         except (Abstained, PolicyError) as why:
             log.warning("the summary of node %d is made without a model: %s", rollout.leaf, why)
             return journal

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from agent.measure.ids import holds
-from agent.models.conversing import lines
+from agent.models.answers import lines
 from agent.run.action_log import commands
 from agent.run.rollouts import Summary
 from agent.solver.summaries.account import Account

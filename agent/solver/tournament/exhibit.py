@@ -15,7 +15,7 @@ from agent.actions.excerpt import printable
 from agent.evaluate.value.exhibit import fenced, shown_issue
 from agent.measure.diffs import sections
 from agent.models import Message
-from agent.models.conversing import Unreadable, last_object, line
+from agent.models.answers import Unreadable, last_object, line
 from agent.policy.chat.priors import accounts
 from agent.prompts import render
 from agent.run.ballots import Ballot
@@ -113,7 +113,7 @@ def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
     """The vote in an answer, from its JSON.
 
     Raises:
-        agent.models.conversing.Unreadable: the answer contains no valid vote.
+        agent.models.answers.Unreadable: the answer contains no valid vote.
     """
     reply = last_object(text, "winner")
     winner, reason = _winner(group, reply), reply.get("reason")
@@ -127,7 +127,7 @@ def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
     with it are a tie.
 
     Raises:
-        agent.models.conversing.Unreadable: the answer contains no valid criteria.
+        agent.models.answers.Unreadable: the answer contains no valid criteria.
     """
     criteria = last_object(text, "criteria")["criteria"]
     if not isinstance(criteria, list) or not criteria or not all(isinstance(each, dict) for each in criteria):

@@ -10,7 +10,7 @@ from typing import TypeVar
 from agent.errors import ConfigError, PolicyError
 from agent.evaluate.value.exhibit import speech
 from agent.models import Ask, Model, directly
-from agent.models.conversing import Abstained, inquire, words
+from agent.models.answers import Abstained, ask_within_context, words
 from agent.prompts import render
 from agent.run.ballots import Ballot, Judge
 from agent.run.cross_tests import UNTESTED, Matrix
@@ -55,7 +55,7 @@ class ModelJudge:
         names, messages = letters(group), partial(group_messages, task, group, matrix)
 
         def ask(question: str, read: Callable[[str], _T]) -> _T:
-            return inquire(self.ask, self.model, partial(messages, question), read, seed=vote)
+            return ask_within_context(self.ask, self.model, partial(messages, question), read, seed=vote)
 
         try:
             if self.criteria:

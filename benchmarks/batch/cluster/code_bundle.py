@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.batch.cluster.task import WorkerJob
 from benchmarks.data.sources import open_source, parted
 from benchmarks.data.sources.bundles import Bundles
+from ramify.packages import PACKAGES
 
-_CODE = ("agent", "benchmarks", "prompts", "sandboxes")
 _SPECIAL = re.compile(r"[\\*?\[\]!# ]")
 """Characters with a meaning in patterns of .gitignore."""
 _PLACE = "set"
@@ -28,7 +28,7 @@ def pack(job: WorkerJob, out: Path, packed: Path) -> tuple[WorkerJob, dict[str, 
     Raises:
         UsageError: the source cannot be opened.
     """
-    code = [str(Path(str(importlib.import_module(name).__file__)).parent) for name in _CODE]
+    code = [str(Path(str(importlib.import_module(name).__file__)).parent) for name in ("ramify", *PACKAGES)]
     excludes = ["**/__pycache__"]
     environment: dict[str, Any] = {"py_modules": code, "excludes": excludes}
     place, part = parted(job.source)

@@ -14,7 +14,7 @@ _SECOND = (b"+++ ", b"new mode ", b"rename to ")
 """Header lines that follow directly after their opposite."""
 _FILES = (b"--- ", b"+++ ")
 _SIDES = {b"a/": b"b/", b"b/": b"a/"}
-_MARKS = {b"+": b"-", b"-": b"+"}
+_REVERSED = {b"+": b"-", b"-": b"+"}
 _HUNK = re.compile(rb"@@ -(\d+(?:,\d+)?) \+(\d+(?:,\d+)?) @@(.*)", re.DOTALL)
 _INDEX = re.compile(rb"index ([0-9a-f]+)\.\.([0-9a-f]+)(.*)", re.DOTALL)
 
@@ -31,7 +31,7 @@ def reversed_patch(patch: bytes) -> bytes:
         if old or new:
             mark = line[:1]
             old, new = old - (mark in b" -\n"), new - (mark in b" +\n")
-            turned.append(_MARKS.get(mark, mark) + line[1:])
+            turned.append(_REVERSED.get(mark, mark) + line[1:])
         elif hunk := _HUNK.fullmatch(line):
             old, new = _length(hunk[1]), _length(hunk[2])
             turned.append(b"@@ -%s +%s @@%s" % (hunk[2], hunk[1], hunk[3]))

@@ -1,5 +1,4 @@
-"""Commands for a red build: `ramify fix` repairs failing tests, `ramify check-patch` checks a patch before it is
-proposed."""
+"""`ramify check-patch`: checks a patch before it is proposed."""
 
 from __future__ import annotations
 
@@ -11,52 +10,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import options
-from agent.cli.ci.failures import failures_told
 from agent.errors import UsageError
-
-
-@failures_told
-def fix(
-    context: typer.Context,
-    tests: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TEST", help="Failing tests, as test reports name them. Default: all tests that fail now."
-        ),
-    ] = None,
-    repo: Annotated[Path, typer.Option(metavar="DIR", help="A git checkout.")] = Path(),
-    test: options.Test = None,
-    test_framework: options.TestFramework = None,
-    model: options.Models = None,
-    effort: options.EffortName = None,
-    recipe: options.Recipe = None,
-    sandbox: options.SandboxKind = None,
-    image: options.Image = None,
-    python: options.Python = None,
-    setup: options.Setup = None,
-    instructions: options.Instructions = None,
-    config: options.Config = None,
-    max_usd: options.MaxUsd = None,
-    max_seconds: options.MaxSeconds = None,
-    workers: options.Workers = None,
-    out: options.Out = None,
-    as_json: options.Json = False,
-    patch_out: options.PatchOut = None,
-    apply: options.Apply = False,
-    accept: options.Accept = None,
-    strict: options.Strict = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-) -> None:
-    """Make failing tests pass, and break no other test."""
-    from agent.cli.interactive import OutputOptions, accepted
-    from agent.cli.solve import SolveRequest, begin
-
-    settings = options.settings_of(context.params)
-    request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)
-    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, quiet=quiet)
-    raise typer.Exit(begin(request, settings, out, output, apply=apply))
 
 
 def check_patch(
@@ -76,7 +30,8 @@ def check_patch(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
     """Refuse a patch that changes more than source code. It refuses changes of pipelines, git's own files, lock files
-    and file modes, symlinks out of the repository, and more (see --allow). Exit code 1 if the patch is refused."""
+    and file modes, symlinks out of the repository, and more (see --allow). Exit code 1 if the patch is refused, 2 if it
+    is none."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

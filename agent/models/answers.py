@@ -42,7 +42,7 @@ class Abstained(Exception):
     """A model gave no readable answer, or may not be asked. The message says why."""
 
 
-def converse(
+def ask_until_readable(
     ask: Ask,
     model: Model,
     messages: Sequence[Message],
@@ -71,10 +71,10 @@ def converse(
     raise Abstained(f"{model.name} gave {answers} that cannot be read; the last problem: {problem}")
 
 
-def inquire(
+def ask_within_context(
     ask: Ask, model: Model, question: Question, read: Callable[[str], _T], retries: int = RETRIES, seed: int = SEED
 ) -> _T:
-    """As `converse`; a question that is too long for the model is repeated in a shorter form.
+    """As `ask_until_readable`; a question that is too long for the model is repeated in a shorter form.
 
     Raises:
         Abstained: no answer could be read, or even the shortest form is too long.
@@ -82,7 +82,7 @@ def inquire(
     """
     for length in LENGTHS:
         try:
-            return converse(ask, model, question(length), read, retries, seed)
+            return ask_until_readable(ask, model, question(length), read, retries, seed)
         except TooLong as error:
             too_long = error
     raise Abstained(str(too_long))

@@ -1,0 +1,45 @@
+"""What is said of a setting that is refused: its key, its value, and the nearest key that there is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import ConfigError, OptionRefused
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
+
+COMMAND_LINE = "the command line"
+"""The origin of options."""
+
+
+def refusal(problem: ErrorDetails, section: type[BaseModel], origin: str = "") -> ConfigError | OptionRefused:
+    """The error for a wrong key or value of a section of the settings, which comes from `origin`, if that is known."""
+    key = ".".join(map(str, problem["loc"]))
+    place = f" in {origin}" if origin else ""
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return ConfigError(f"unknown setting `{key}`{place}; did you mean `{_nearest(key, section)}`?")
+    reason = problem["msg"].removeprefix("Input ")
+    if origin == COMMAND_LINE:
+        return OptionRefused(key, problem["input"], reason)
+    return ConfigError(f"`{key}`{place} is {problem['input']!r}, but {reason}")
+
+
+def _nearest(key: str, section: type[BaseModel]) -> str:
+    def likeness(candidate: str) -> float:
+        pairs = ((key, candidate), (key.rpartition(".")[2], candidate.rpartition(".")[2]))
+        return max(difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs)
+
+    return max((*section.model_fields, *_keys(section.model_construct().model_dump())), key=likeness)
+
+
+def _keys(table: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """The dotted keys of all values in a table; options of an implementation are no keys."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value and "options" not in value:
+            yield from _keys(value, f"{before}{key}.")
+        else:
+            yield before + key
