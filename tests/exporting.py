@@ -14,7 +14,7 @@ from agent.learning.export import Exporter, Row
 from agent.learning.export.registry import make
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message
-from agent.models.scripted import answer
+from tests.scripted import answer
 from agent.policy.chat.plans import telling
 from agent.policy.chat.transcript import pack
 from agent.run.events import Added, Asked, Noted, Started

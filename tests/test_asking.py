@@ -21,7 +21,7 @@ from agent.errors import ModelError
 from agent.measure import SuiteReport
 from agent.models import Completion, Message
 from agent.models.prices import Price
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.models.warming import KEPT_S
 from agent.policy.chat.transcript import pack
 from agent.run.events import Added, Asked, Refused

@@ -10,7 +10,7 @@ import pytest
 from agent.budget import Budget
 from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.registry import SEARCHES

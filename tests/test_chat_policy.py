@@ -22,7 +22,7 @@ from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message, Model, ToolCall
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy import Position, Tried
 from agent.policy.chat.briefing import opening, situation
 from agent.policy.chat.dialects import NATIVE, TEXT

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.run.rollouts import Candidate
 from agent.run.run import Run
 from agent.solver.contrast import Contrast, suspects, unsuspected

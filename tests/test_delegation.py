@@ -21,7 +21,7 @@ from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.run.command_queue import steer
 from agent.run.commands import Order
 from agent.run.events import Added, Failed, Spent, Started

@@ -22,7 +22,7 @@ from agent.learning.export.licences import licence_of
 from agent.learning.export.registry import FORMATS, construct, make
 from agent.learning.export.turns import as_template
 from agent.models import Completion, ToolCall
-from agent.models.scripted import answer
+from tests.scripted import answer
 from agent.policy.chat.dialects import NATIVE, TEXT
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.transcript import pack

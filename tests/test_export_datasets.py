@@ -22,7 +22,7 @@ from agent.learning.export.exclusions import Exclusions
 from agent.learning.export.scrubbing import scrubbed
 from agent.learning.export.splits import Splits, bucket
 from agent.learning.export.writing import Files
-from agent.models.scripted import answer
+from tests.scripted import answer
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Step

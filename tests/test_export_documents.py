@@ -21,7 +21,7 @@ from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export.documents import export
 from agent.models import Completion
-from agent.models.scripted import answer
+from tests.scripted import answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.events import Ended
 from agent.run.run import Run

@@ -12,7 +12,7 @@ import pytest
 from agent.actions import Edit, Observation, Shell, Write
 from agent.actions.replacing import edited
 from agent.analysis.minimize import NOTE, Shortened
-from agent.models.scripted import answer
+from tests.scripted import answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.events import Asked, Merged, Round
 from agent.run.rollouts import Briefing, RoundPlan

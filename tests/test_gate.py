@@ -11,7 +11,7 @@ from agent.engine.components import Components
 from agent.evaluate.improvement import improves_strictly
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.best_first import BestFirst

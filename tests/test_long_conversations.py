@@ -19,7 +19,7 @@ from agent.errors import TooLong
 from agent.evaluate.value.tests import PassingTests
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.conversation import capped
 from agent.policy.chat.dialects import NATIVE

@@ -14,7 +14,7 @@ from agent.budget import Budget
 from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.plan_tree import Branch, merged
 from agent.policy.chat.plans import AttemptPlan
 from agent.policy.chat.policy import ChatPolicy

@@ -17,7 +17,7 @@ from agent.errors import TooLong
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.answers import Unreadable
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.plans import read_plans
 from agent.policy.chat.policy import ChatPolicy

@@ -14,7 +14,7 @@ from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.prm import Prm
 from agent.learning.export.verifier import NO_PATCH, Verifier
 from agent.models.openai import OpenAIModel
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.best_first import BestFirst

@@ -18,7 +18,7 @@ from agent.actions import Edit
 from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export import Row
-from agent.models.scripted import answer
+from tests.scripted import answer
 from agent.recipes import everything, named
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation

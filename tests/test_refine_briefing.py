@@ -15,7 +15,7 @@ from agent.budget import BudgetSpent, Stop
 from agent.errors import TooLong
 from agent.models import Message
 from agent.models.answers import Unreadable
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.priors import BRIEFING_BYTES, briefed

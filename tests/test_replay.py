@@ -24,7 +24,7 @@ from agent.engine.model_calls import ModelGateway, Request
 from agent.engine.recorder import Recorder
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.models.parameters import Parameters
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.command_queue import put
 from agent.run.commands import Order

@@ -12,7 +12,7 @@ from agent.evaluate.value.judge import Judge
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import rules_for
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation

@@ -10,7 +10,7 @@ from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Budget, Usage
 from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.run.tree.choice import REPRODUCTION

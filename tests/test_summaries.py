@@ -21,7 +21,7 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Spectrum
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy.mutate import MutatePolicy
 from agent.run.events import Failed, Noted, Summarised
 from agent.run.rollouts import Summary

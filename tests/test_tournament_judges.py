@@ -14,7 +14,7 @@ from agent.build.composition import limits
 from agent.config import load
 from agent.errors import ConfigError, ModelError, PolicyError, TooLong
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.run.cross_tests import Matrix, Row
 from agent.run.rollouts import Summary
 from agent.settings import TournamentSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.build.factories import round_components
-from agent.models.scripted import ScriptedModel
+from tests.scripted import ScriptedModel
 from agent.settings import Choice, RefineSettings, Settings, TournamentSettings
 
 MODEL = Choice(name="openai/x")

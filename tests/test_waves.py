@@ -21,7 +21,7 @@ from agent.budget import Budget, Stop
 from agent.engine.components import Components, RoundComponents
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
+from tests.scripted import ScriptedModel, answer
 from agent.policy import Proposal
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
