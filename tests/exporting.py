@@ -14,7 +14,6 @@ from agent.learning.export import Exporter, Row
 from agent.learning.export.registry import make
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message
-from agent.models.scripted import answer
 from agent.policy.chat.plans import telling
 from agent.policy.chat.transcript import pack
 from agent.run.events import Added, Asked, Noted, Started
@@ -23,6 +22,7 @@ from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, Step
 from agent.task import Task, dump_task
 from sandboxes import Snapshot, Workspace
+from tests.scripted import answer
 
 TASK = Task(
     "means-1",

@@ -9,9 +9,9 @@ from random import Random
 from agent.actions import Edit
 from agent.budget import Usage
 from agent.models import Completion
-from agent.models.scripted import ScriptedModel
 from agent.policy import Position, Proposal
 from tests.projects import BUG
+from tests.scripted import ScriptedModel
 
 
 @dataclass

@@ -21,7 +21,6 @@ from agent.errors import ModelError
 from agent.measure import SuiteReport
 from agent.models import Completion, Message
 from agent.models.prices import Price
-from agent.models.scripted import ScriptedModel, answer
 from agent.models.warming import KEPT_S
 from agent.policy.chat.transcript import pack
 from agent.run.events import Added, Asked, Refused
@@ -31,6 +30,7 @@ from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, Step
 from sandboxes import Snapshot
+from tests.scripted import ScriptedModel, answer
 
 VALUES = st.one_of(
     st.sampled_from([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}, [], [{"name": "view"}]]),

@@ -10,13 +10,13 @@ import pytest
 from agent.budget import Budget
 from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.registry import SEARCHES
 from agent.search.strategies import Strategies
 from agent.solver.solve import solve
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 from tests.tiers import slow_but
 
 pytestmark = pytest.mark.namespace

@@ -22,7 +22,6 @@ from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message, Model, ToolCall
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position, Tried
 from agent.policy.chat.briefing import opening, situation
 from agent.policy.chat.dialects import NATIVE, TEXT
@@ -41,6 +40,7 @@ from sandboxes import Sandbox
 from sandboxes.namespace.provider import namespace_provider
 from tests.acting import do
 from tests.projects import BUG, FIX, GOAL, means, task
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import Reply, Script, ScriptedServer, fails, says
 from tests.trees import node
 

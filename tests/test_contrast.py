@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
 from agent.run.rollouts import Candidate
 from agent.run.run import Run
 from agent.solver.contrast import Contrast, suspects, unsuspected
 from agent.solver.warnings import remarks
 from tests.candidates import TASK, candidate
 from tests.exporting import Recorder
+from tests.scripted import ScriptedModel, answer
 
 HONEST, SPECIAL, TWIN, UNFINISHED = (
     candidate(1),

@@ -22,13 +22,13 @@ from agent.measure.measurer import find_baseline
 from agent.measure.probing.probes import read_probe, run_probes
 from agent.measure.probing.watched import first_failure
 from agent.measure.suite import rules_for
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.linear import Linear
 from agent.solver.solve import solve
 from tests.policies import edits
 from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 
 SHOP = """class Basket:
     def __init__(self):

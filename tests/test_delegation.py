@@ -21,7 +21,6 @@ from agent.engine.components import Components
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.probing.spectrum import Spectrum
-from agent.models.scripted import ScriptedModel, answer
 from agent.run.command_queue import steer
 from agent.run.commands import Order
 from agent.run.events import Added, Failed, Spent, Started
@@ -41,6 +40,7 @@ from sandboxes import Snapshot, Workspace
 from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
 from tests.projects import commit, git, task
+from tests.scripted import ScriptedModel, answer
 from tests.tiers import slow_but
 from tests.trees import node
 

@@ -12,13 +12,13 @@ from agent.efforts import EFFORTS
 from agent.engine.components import Components
 from agent.errors import ConfigError
 from agent.evaluate.value.judge import Judge
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.auto import Auto
 from agent.settings import Settings
 from agent.solver.solve import solve
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 
 MODEL = "policy=openai/x"
 

@@ -22,7 +22,6 @@ from agent.learning.export.licences import licence_of
 from agent.learning.export.registry import FORMATS, construct, make
 from agent.learning.export.turns import as_template
 from agent.models import Completion, ToolCall
-from agent.models.scripted import answer
 from agent.policy.chat.dialects import NATIVE, TEXT
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.transcript import pack
@@ -34,6 +33,7 @@ from sandboxes import Provider, Workspace
 from tests.clients import Client, Serve
 from tests.exporting import TASK, Recorder, chat_tree, edit, failing_call, rows, said, small_tree
 from tests.projects import BUG, FIX, means, task
+from tests.scripted import answer
 from tests.scripted_server import says
 
 

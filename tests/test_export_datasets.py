@@ -22,11 +22,11 @@ from agent.learning.export.exclusions import Exclusions
 from agent.learning.export.scrubbing import scrubbed
 from agent.learning.export.splits import Splits, bucket
 from agent.learning.export.writing import Files
-from agent.models.scripted import answer
 from agent.run.run import Run
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Step
 from tests.exporting import TASK, TOOLS, Recorder, chat_tree, edit, said, small_tree
+from tests.scripted import answer
 
 FAKE_KEY = "ghp_" + "a1B2" * 9
 

@@ -21,11 +21,11 @@ from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export.documents import export
 from agent.models import Completion
-from agent.models.scripted import answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.events import Ended
 from agent.run.run import Run
 from tests.exporting import Recorder, chat_tree, edit, small_tree
+from tests.scripted import answer
 
 SCHEMA = json.loads((Path(__file__).parent / "trajectories" / "atif.schema.json").read_text())
 PATCH = b"diff --git a/means.py b/means.py\n"

@@ -12,13 +12,13 @@ import pytest
 from agent.actions import Edit, Observation, Shell, Write
 from agent.actions.replacing import edited
 from agent.analysis.minimize import NOTE, Shortened
-from agent.models.scripted import answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.events import Asked, Merged, Round
 from agent.run.rollouts import Briefing, RoundPlan
 from agent.run.run import Run
 from agent.run.tree.node import Step
 from tests.exporting import Recorder, chat_tree, edit, planned, rows, said, shortened, small_tree
+from tests.scripted import answer
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from agent.engine.components import Components
 from agent.evaluate.improvement import improves_strictly
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from tests.projects import commit, task
+from tests.scripted import ScriptedModel, answer
 from tests.trees import node
 
 

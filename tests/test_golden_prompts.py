@@ -16,13 +16,13 @@ import pytest
 from agent.budget import Budget
 from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.auto import Auto
 from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 from tests.tiers import slow_but
 
 GOLDEN = Path(__file__).parent / "golden"

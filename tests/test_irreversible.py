@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.actions import Effect, Shell, apply, effect
-from agent.actions.irreversible import KINDS, irreversible
+from agent.actions.irreversible import Kind, irreversible
 from agent.config import load
 from agent.errors import ConfigError
 from agent.measure import SuiteReport
@@ -174,7 +174,7 @@ class TestACommand:
 
 
 def test_every_kind_has_its_commands() -> None:
-    assert set(IRREVERSIBLE) == set(KINDS)
+    assert set(IRREVERSIBLE) == set(get_args(Kind))
 
 
 @pytest.mark.namespace

@@ -23,11 +23,11 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import directly
 from agent.models.answers import Unreadable, last_object
-from agent.models.scripted import ScriptedModel, answer
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
 from agent.task import Task
 from sandboxes import Snapshot, Workspace
+from tests.scripted import ScriptedModel, answer
 from tests.trees import node, tree
 
 P, F, E = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR

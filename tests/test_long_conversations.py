@@ -19,7 +19,6 @@ from agent.errors import TooLong
 from agent.evaluate.value.tests import PassingTests
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.conversation import capped
 from agent.policy.chat.dialects import NATIVE
@@ -31,6 +30,7 @@ from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import Reply, ScriptedServer, fails, says
 from tests.trees import node
 

@@ -30,12 +30,12 @@ from agent.learning.memory.store import SCHEMA
 from agent.learning.memory.words import words
 from agent.measure.messages import error_of
 from agent.models.answers import Unreadable
-from agent.models.scripted import ScriptedModel, answer
 from agent.run.run import Run
 from agent.run.tree.choice import Choice, Reason
 from tests.clients import Serve
 from tests.memories import BROKEN, PATCH, REPAIR, recorded, report, state, task
 from tests.projects import means
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import says
 
 ISSUES = {

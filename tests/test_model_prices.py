@@ -17,7 +17,6 @@ from agent.config import load
 from agent.errors import ConfigError
 from agent.models.halt import Halt
 from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
-from agent.models.scripted import ScriptedModel
 from agent.run.events import Added, Started
 from agent.run.run import Run
 from agent.task import Task, dump_task
@@ -25,6 +24,7 @@ from sandboxes import Snapshot, Workspace
 from tests.clients import KEY
 from tests.commands import ramify
 from tests.instances import make_benchmark
+from tests.scripted import ScriptedModel
 from tests.scripted_server import ScriptedServer, says
 from tests.trees import node
 

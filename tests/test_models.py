@@ -10,8 +10,8 @@ from agent.errors import ConfigError, ModelError
 from agent.models.openai import OpenAIModel
 from agent.models.prices import Price
 from agent.models.registry import make
-from agent.models.scripted import ScriptedModel, answer
 from tests.clients import HELLO, KEY, TOOLS, Client, Serve
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import Reply, says
 
 

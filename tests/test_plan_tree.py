@@ -14,7 +14,6 @@ from agent.budget import Budget
 from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.plan_tree import Branch, merged
 from agent.policy.chat.plans import AttemptPlan
 from agent.policy.chat.policy import ChatPolicy
@@ -25,6 +24,7 @@ from agent.solver.result import Result
 from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.projects import BUG, FIX, means, task
+from tests.scripted import ScriptedModel, answer
 
 STEPS = {
     "Note it.": ("write", {"path": "note.txt", "content": "It is the mean."}),

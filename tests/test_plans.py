@@ -17,7 +17,6 @@ from agent.errors import TooLong
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
 from agent.models.answers import Unreadable
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.plans import read_plans
 from agent.policy.chat.policy import ChatPolicy
@@ -28,6 +27,7 @@ from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
+from tests.scripted import ScriptedModel, answer
 from tests.trees import node
 
 CAUSES = ("the comparison is too narrow", "the sum is wrong", "the caller passes nothing")

@@ -14,7 +14,6 @@ from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.prm import Prm
 from agent.learning.export.verifier import NO_PATCH, Verifier
 from agent.models.openai import OpenAIModel
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.search.best_first import BestFirst
@@ -24,6 +23,7 @@ from tests.commands import ramify
 from tests.exporting import Recorder
 from tests.policies import edits
 from tests.projects import BUG, GOAL, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import ScriptedServer, fails, says
 
 pytestmark = pytest.mark.namespace

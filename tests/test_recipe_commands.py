@@ -20,7 +20,6 @@ from agent.cli.app import app
 from agent.errors import UsageError
 from agent.learning.export import Row
 from agent.learning.memory import Memory
-from agent.models.scripted import answer
 from agent.recipes import everything, named
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation

@@ -15,7 +15,6 @@ from agent.budget import BudgetSpent, Stop
 from agent.errors import TooLong
 from agent.models import Message
 from agent.models.answers import Unreadable
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.priors import BRIEFING_BYTES, briefed
@@ -27,6 +26,7 @@ from agent.solver.refine import brief
 from agent.solver.refine.plan import Planner, read_plan
 from sandboxes import Sandbox, Snapshot
 from tests.projects import means, task
+from tests.scripted import ScriptedModel, answer
 from tests.trees import node
 
 PLAN = RoundPlan(("Mend means.py.",), ("First see it fail.",), ("Keep spread.",), "They mended the wrong file.")

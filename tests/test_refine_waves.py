@@ -18,7 +18,6 @@ from agent.budget import Budget, Stop
 from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.tests import PassingTests
 from agent.models import Completion, Message
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Policy, Position, Proposal
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.rollouts import RoundPlan
@@ -31,6 +30,7 @@ from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, SOURCE, means, task
+from tests.scripted import ScriptedModel, answer
 
 pytestmark = pytest.mark.namespace
 

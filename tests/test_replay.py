@@ -24,7 +24,6 @@ from agent.engine.model_calls import ModelGateway, Request
 from agent.engine.recorder import Recorder
 from agent.errors import PolicyError, TooLong, ToolsRefused, UsageError
 from agent.models.parameters import Parameters
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.dialects import TEXT
 from agent.run.command_queue import put
 from agent.run.commands import Order
@@ -36,6 +35,7 @@ from agent.solver.result import Result
 from agent.task import dump_task
 from sandboxes import Snapshot
 from tests.projects import BUG, FIX, means, task
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import ScriptedServer, says
 from tests.tiers import slow_but
 from tests.trees import node

@@ -12,7 +12,6 @@ from agent.evaluate.value.judge import Judge
 from agent.evaluate.value.tests import PassingTests
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import rules_for
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
@@ -21,6 +20,7 @@ from agent.solver.solve import solve
 from agent.solver.summaries import summarise
 from tests.memories import report
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 
 PASSING = TESTS.replace("def test_mean_of_nothing():\n    assert mean([]) == 0.0\n", "")
 GOOD = "from means import mean\n\n\ndef test_issue():\n    assert mean([]) == 0.0\n"

@@ -10,13 +10,13 @@ from agent.analysis.report.summary import as_json, as_text
 from agent.budget import Budget, Usage
 from agent.engine.components import Components, RoundComponents
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.run import Run
 from agent.run.tree.choice import REPRODUCTION
 from agent.search.reproduce import Reproduce
 from agent.solver.solve import solve
 from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.scripted import ScriptedModel, answer
 
 pytestmark = pytest.mark.namespace
 

@@ -19,7 +19,6 @@ from agent.engine.components import Components
 from agent.evaluate.value.tests import PassingTests
 from agent.measure import Outcome, SuiteReport
 from agent.models import Ask, Completion, Message, Model
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Position, Tried
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.repeats import times
@@ -31,6 +30,7 @@ from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
 from tests.projects import means, task
+from tests.scripted import ScriptedModel, answer
 from tests.trees import node
 
 FAILING = SuiteReport(

@@ -20,8 +20,8 @@ from agent.learning.memory.issue import Issue
 from agent.learning.memory.items import Source
 from agent.learning.memory.skills import Book, Lessons, consolidate
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
 from tests.memories import recorded, task
+from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import ISSUES
 

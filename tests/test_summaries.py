@@ -21,7 +21,6 @@ from agent.evaluate.value.tests import PassingTests
 from agent.measure import SuiteReport
 from agent.measure.probing.spectrum import Spectrum
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy.mutate import MutatePolicy
 from agent.run.events import Failed, Noted, Summarised
 from agent.run.rollouts import Summary
@@ -33,6 +32,7 @@ from agent.solver.summaries.faults import Fault
 from sandboxes.namespace.provider import namespace_provider
 from tests.histories import ENDS, TASK, F, History, P, T, turn
 from tests.projects import GOAL, means, task
+from tests.scripted import ScriptedModel, answer
 
 NO = Observation("Not done: calc.py is unchanged: it is not there", ok=False)
 PATCH = b"diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -2 +2 @@\n-x = 1\n+x = 2\n"

@@ -14,13 +14,13 @@ from agent.build.composition import limits
 from agent.config import load
 from agent.errors import ConfigError, ModelError, PolicyError, TooLong
 from agent.models import directly
-from agent.models.scripted import ScriptedModel, answer
 from agent.run.cross_tests import Matrix, Row
 from agent.run.rollouts import Summary
 from agent.settings import TournamentSettings
 from agent.solver.tournament import rank
 from agent.solver.tournament.judges import JUDGES, ModelJudge, judge_of
 from tests.candidates import TASK, candidate
+from tests.scripted import ScriptedModel, answer
 
 GOOD = b"--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-x = 1\n+x = good\n"
 GROUP = (candidate(4), candidate(2, GOOD), candidate(7))

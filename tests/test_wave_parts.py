@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.build.factories import round_components
-from agent.models.scripted import ScriptedModel
 from agent.settings import Choice, RefineSettings, Settings, TournamentSettings
+from tests.scripted import ScriptedModel
 
 MODEL = Choice(name="openai/x")
 

@@ -21,7 +21,6 @@ from agent.budget import Budget, Stop
 from agent.engine.components import Components, RoundComponents
 from agent.errors import UsageError
 from agent.evaluate.value.tests import PassingTests
-from agent.models.scripted import ScriptedModel, answer
 from agent.policy import Proposal
 from agent.policy.chat.policy import ChatPolicy
 from agent.run.events import Added, Ended, Merged, Noted, Round, Spent, Summarised, Voted
@@ -37,6 +36,7 @@ from sandboxes import SnapshotMissing
 from tests.candidates import FixedJudge
 from tests.policies import Scripted
 from tests.projects import BUG, FIX, SOURCE, means, task
+from tests.scripted import ScriptedModel, answer
 
 pytestmark = pytest.mark.namespace
 

@@ -82,7 +82,6 @@ _PATTERNS: dict[Kind, tuple[str, ...]] = {
         rf"dd{_ANY} of=/dev/(?!null|stdout|zero)\S+",
     ),
 }
-KINDS = tuple(_PATTERNS)
 _COMPILED = tuple(
     (kind, re.compile(rf"(?:{pattern})(?= |$)")) for kind, patterns in _PATTERNS.items() for pattern in patterns
 )

@@ -6,7 +6,7 @@
 
     python -m benchmarks.perf.startup       the start of the command, compared with mini-swe-agent
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima
-    python -m benchmarks.perf.played        every search on the states of one run for each task
+    python -m benchmarks.perf.algorithms    every search on the same tasks, by `mutate`
     python -m benchmarks.perf.page          how fluent the page of 5,000 states is in a browser
     python -m benchmarks.perf.refine_sim    the value of a second round of rollouts, by what is passed on to it
     python -m benchmarks.perf.waves         the same on real tasks, by `mutate` and by a simulated developer

@@ -31,7 +31,7 @@ from benchmarks.perf.bench import say
 from benchmarks.perf.repositories import fetched
 from sandboxes import Provider, Workspace
 from sandboxes.git.diff import Difference, Side, patch
-from sandboxes.namespace.provider import NamespaceProvider
+from sandboxes.namespace.provider import namespace_provider
 
 TASKS = Path(__file__).with_suffix(".toml")
 CHECKER = Path(__file__).with_name("refactoring_checker.py")
@@ -218,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tasks = [task for task in tasks if given.only in task.name]
     write(given.folder, projects, tasks)
     asked: list[Callable[..., Iterator[str]]] = [check] * given.check + [track] * given.track
-    with TemporaryDirectory() as place, NamespaceProvider(Path(place, "store")) as provider:
+    with TemporaryDirectory() as place, namespace_provider(Path(place, "store")) as provider:
         for each in asked:
             for line in each(given.folder, tasks, provider):
                 print(line, flush=True)

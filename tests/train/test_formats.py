@@ -16,8 +16,8 @@ from agent.learning import training
 from agent.learning.export.dataset import ExportSettings, export
 from agent.learning.export.registry import FORMATS, make
 from agent.learning.training import METHODS, Method, TrainingSettings, plan, train
-from agent.models.scripted import answer
 from tests.exporting import Recorder, chat_tree, failing_call, planned, shortened, small_tree
+from tests.scripted import answer
 from tests.train.conftest import ROOT
 
 pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]

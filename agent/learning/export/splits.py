@@ -12,7 +12,6 @@ from hashlib import sha256
 
 from agent.errors import UsageError
 
-NAMES = ("train", "validation", "test")
 _SERVER = re.compile(r"^(\w+://[^/]+/|[^/@:]+@[^/:]+:/?)")
 
 
