@@ -30,6 +30,7 @@ from tests.instances import make_benchmark, write
 from tests.memories import REPAIR, ZERO, recorded, report, state, task
 from tests.projects import commit
 from tests.recipe_cases import Case, answering, solve
+from tests.scripted import answer
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_docs import command_of
 from tests.test_sources_folders import REFACTORBENCH
