@@ -176,7 +176,7 @@ class TestACommand:
 
 
 def test_every_kind_has_its_commands() -> None:
-    assert set(IRREVERSIBLE) == set(get_args(Kind))
+    assert set(IRREVERSIBLE) == set(get_args(Kind)) - {"migrate"}  # which only settings may still name
 
 
 @pytest.mark.namespace
