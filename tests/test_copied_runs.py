@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.measure import Outcome
+from agent.measure import Outcome, SuiteReport
 from agent.measure.baseline import Baseline
 from agent.measure.measurer import find_baseline
 from agent.measure.suite import copy_run, run_suite
@@ -321,6 +322,16 @@ def test_tests_of_a_slow_suite_are_copied_once_the_base_state_agreed(lab, measur
         Start.SESSION,
     ]
     assert compared == [tests]
+
+
+@pytest.mark.parametrize(("run_s", "start"), [(2.0, Start.NEW), (2.5, Start.SESSION)])
+def test_tests_that_take_longer_than_some_starts_are_not_compared_with_a_copy(lab, run_s, start):
+    tests = ("tests/test_values.py::test_sum",)
+    report = SuiteReport(dict.fromkeys(tests, Outcome.PASSED), durations={tests[0]: 2.0}, complete=False)
+    trust = Trust(Baseline(report, pytest.fail), lambda tests: report)
+    assert trust.start(tests) is Start.NEW
+    trust.took(tests, replace(report, duration_s=run_s))
+    assert trust.start(tests) is start
 
 
 @pytest.mark.slow

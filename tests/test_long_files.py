@@ -14,7 +14,7 @@ from agent.measure.baseline import joined
 from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.regressions import regressions
 from agent.measure.scopes.changed import FileChange
-from agent.measure.scopes.durations import FILE_S, TEST_S, Durations
+from agent.measure.scopes.durations import BOTH, FILE_S, TEST_S, Durations
 from agent.measure.scopes.functions import most_relevant_first
 from agent.measure.timing import Timing
 from tests.measuring import CONFTEST, Lab
@@ -163,25 +163,29 @@ REPORT = SuiteReport(
 
 
 def test_a_file_takes_what_was_measured_and_its_late_tests_what_its_others_take():
+    assert Durations(replace(REPORT, late={})).of_file("a.py") == pytest.approx(2.1)
+    assert Durations(REPORT).of_file("b.py") == pytest.approx(BOTH * (0.2 + 3 * 0.2))
+
+
+def test_what_the_base_state_has_yet_to_run_counts_twice():
     durations = Durations(REPORT)
-    assert durations.of_file("a.py") == pytest.approx(2.1)
-    assert durations.of_file("b.py") == pytest.approx(0.2 + 3 * 0.2)
+    assert durations.of_functions("b.py", ["b.py::t", "b.py::u"]) == pytest.approx({"b.py::t": 0.2, "b.py::u": 0.8})
 
 
 def test_a_slow_file_does_not_make_the_estimates_of_the_others_high():
-    assert Durations(REPORT).of_file("d.py") == pytest.approx(10 * 0.2)
+    assert Durations(REPORT).of_file("d.py") == pytest.approx(BOTH * 10 * 0.2)
 
 
 def test_a_function_takes_what_its_tests_took_and_an_unmeasured_one_as_many_tests_as_the_mean():
     durations = Durations(REPORT)
     assert durations.of_functions("a.py", ["a.py::t", "a.py::u"]) == pytest.approx({"a.py::t": 2.0, "a.py::u": 0.1})
-    assert durations.of_functions("d.py", ["d.py::t", "d.py::u"]) == pytest.approx({"d.py::t": 1.0, "d.py::u": 1.0})
+    assert durations.of_functions("d.py", ["d.py::t", "d.py::u"]) == pytest.approx({"d.py::t": 2.0, "d.py::u": 2.0})
 
 
 def test_before_anything_was_measured_a_test_takes_a_tenth_of_a_second():
     durations = Durations(SuiteReport(late={"a.py": 7}, complete=False))
-    assert durations.of_file("a.py") == pytest.approx(7 * TEST_S)
-    assert durations.of_file("new.py") == FILE_S
+    assert durations.of_file("a.py") == pytest.approx(BOTH * 7 * TEST_S)
+    assert durations.of_file("new.py") == BOTH * FILE_S
 
 
 # ---- what is known of a file that ran in part

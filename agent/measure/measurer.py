@@ -187,6 +187,8 @@ class Measurer:
         except TemplateLost as error:
             self._trust.lost(error)
             return run(Start.NEW)
+        if start is Start.NEW:
+            self._trust.took(tests, report)
         if start is Start.NEW or not cut or (report.valid and not regressions(self.baseline.report, report)):
             return report
         new = run(Start.NEW)  # no copied run refuses a patch that passes its goals

@@ -81,7 +81,8 @@ def _measure(
     late = sum(baseline.late.values())
     print(f"{branch}: base {baseline_s:.0f} s ({baseline.adapter}, {len(baseline.outcomes):,} run, {late:,} late)")
     for state_s, report, tests in zip(seconds, reports, repaired, strict=True):
-        print(f"    {state_s:.1f} s ({report.start}), {len(tests)} repaired; {report.scope}")
+        took = f"{state_s:.1f} s, {report.duration_s:.1f} s of them its tests ({report.start})"
+        print(f"    {took}, {len(tests)} repaired; {report.scope}")
     print(f"    median {median(seconds):.1f} s", flush=True)
     if not report.valid:
         print(f"    not valid: {report.problem}")

@@ -2,6 +2,8 @@
 
 Estimates are low rather than high. A file that is taken for too long is not run, so nothing corrects that; one that
 takes longer than thought is measured by that.
+
+What was not measured in the base state has to run there, too, before the state can be compared: it counts twice.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ TEST_S = 0.1
 """Estimate for a test when none was measured; it then counts like a measured file."""
 FILE_S = 1.0
 """Estimate for a file whose tests were never listed."""
+BOTH = 2
+"""Runs of what the base state lacks: there, and in the state."""
 
 
 class Durations:
-    """Seconds by file and by function, from the report of the base state."""
+    """Seconds to measure a state by files and by functions, from the report of the base state."""
 
     def __init__(self, report: SuiteReport) -> None:
         self._late = report.late
@@ -34,10 +38,11 @@ class Durations:
         self._usual_s = median_low([TEST_S, *means])
 
     def of_file(self, file: str) -> float:
-        """Seconds for all tests of a file."""
+        """Seconds for all tests of a file. The base state runs a file as a whole if it lacks some of its tests."""
         if file not in self._listed:
-            return FILE_S
-        return self._known.get(file, 0.0) + self.of_test(file) * self._late.get(file, 0)
+            return BOTH * FILE_S
+        late = self._late.get(file, 0)
+        return (self._known.get(file, 0.0) + self.of_test(file) * late) * (BOTH if late else 1)
 
     def of_test(self, file: str) -> float:
         """Seconds for a test of a file that was not measured: the mean of those that were. Without any, what is usual
@@ -49,7 +54,7 @@ class Durations:
         """Seconds for each of these functions, given that the file has no others. One that was not measured has as many
         parameters as the mean of all."""
         each_s = self.of_test(file) * max(1.0, self._listed[file] / max(1, len(functions)))
-        return {function: self._known.get(function, each_s) for function in functions}
+        return {function: self._known.get(function, BOTH * each_s) for function in functions}
 
 
 def _function_of(test_id: str) -> str:

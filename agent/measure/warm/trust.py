@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 LOSSES = 3
 """After this many lost templates, no run is copied any more."""
+PAID_BACK = 5
+"""Runs in which a copy should save as much time as its comparison in the base state takes."""
 
 
 class Trust:
@@ -32,6 +34,7 @@ class Trust:
         self._lock = threading.Lock()
         self._asked: Counter[tuple[str, ...]] = Counter()
         self._agreeing: dict[tuple[str, ...], bool] = {}
+        self._pays: dict[tuple[str, ...], bool] = {}
         self._distrusted: set[str] = set()
         self._losses = 0
 
@@ -45,8 +48,16 @@ class Trust:
             if self._losses >= LOSSES or any(not tests or any(holds(test, each) for test in tests) for each in unsafe):
                 return Start.NEW
             if self._baseline.report.unsafe is None:
-                return Start.SESSION if tests and repeated and self._agree(tests) else Start.NEW
+                pays = tests and repeated and self._pays.get(tests, True)
+                return Start.SESSION if pays and self._agree(tests) else Start.NEW
         return Start.SESSION if repeated or not tests else Start.PACKAGES
+
+    def took(self, tests: tuple[str, ...], report: SuiteReport) -> None:
+        """Remember how long a run in a new process took: only its start is saved by a copy, and the comparison runs all
+        tests."""
+        tests_s = sum(report.durations.values())
+        with self._lock:
+            self._pays[tests] = tests_s <= PAID_BACK * (report.duration_s - tests_s)
 
     def distrust(self, tests: Sequence[str]) -> None:
         """Never copy a run of these tests again."""
