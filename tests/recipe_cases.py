@@ -361,7 +361,7 @@ def solve(
         with ScriptedServer(answering(case)) as server:
             return solve(repo, run, case, recipe, server, issue, failing)
     argv = ["solve", "--issue", issue, "--repo", repo, "--out", run, "--goal-failing"]
-    argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12", "-c", "measure.baseline_runs=1"]
+    argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12"]
     argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
     argv += ["--recipe", recipe] if recipe else []
     argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
