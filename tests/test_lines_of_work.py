@@ -134,7 +134,7 @@ def attempt(provider: Provider, tmp_path: Path, client: Client) -> Solve:
                 search or Auto(),
                 PassingTests(),
                 Budget(**(limits or {})),
-                baseline_runs=1,
+                baseline_runs=None if goals else 1,
                 **parts,
             )
             asked = {"goal_tests": test_goals, "test_command": command, "framework": framework}
