@@ -99,11 +99,11 @@ class TestARepositorysConventions:
     @pytest.mark.slow
     def test_are_no_word_where_a_repository_has_none(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
-            repaired(tmp_path, server, README="Read me.")
+            repaired(tmp_path, server, "budget.max_nodes=2", README="Read me.")
         assert "conventions" not in "".join(told(server.requests[0]))
 
     @pytest.mark.slow
-    def test_are_those_of_the_base_state_in_every_turn_and_session(self, tmp_path: Path) -> None:
+    def test_are_those_of_the_base_state_in_every_turn_and_session_and_noted_once(self, tmp_path: Path) -> None:
         rewritten = ("write", {"path": "AGENTS.md", "content": "Use spaces.\n"})
         script = [says("a", rewritten, HALF, TEST), says("b", RIGHT, TEST)]
         with ScriptedServer(script) as server:
@@ -116,13 +116,9 @@ class TestARepositorysConventions:
         assert first == second
         assert "Use tabs." in first[1]
         assert (again.difference, again.missing) == ("", 0)
-
-    @pytest.mark.slow
-    def test_are_noted_once_a_run(self, tmp_path: Path) -> None:
-        with ScriptedServer(two_turns()) as server:
-            repaired(tmp_path, server, AGENTS="Use tabs.")
         with Run.read(tmp_path / "run") as run:
-            assert run.note(0, CONVENTIONS) == {"files": [{"name": "AGENTS.md", "text": "Use tabs.", "left_out": 0}]}
+            (noted,) = run.note(0, CONVENTIONS)["files"]
+            assert noted == {"name": "AGENTS.md", "text": "# Agents\n\nUse tabs.\n\n\nNames are nouns.", "left_out": 0}
             keys = [event.key for event in run.journal.events() if isinstance(event, Noted)]
         assert keys.count(CONVENTIONS) == 1
 
@@ -147,7 +143,7 @@ class TestARepositorysConventions:
     @pytest.mark.slow
     def test_are_short_where_a_model_can_read_little(self, tmp_path: Path) -> None:
         with ScriptedServer(two_turns()) as server:
-            repaired(tmp_path, server, "model.context_tokens=4000", AGENTS="Use tabs.\n" * 700)
+            repaired(tmp_path, server, "model.context_tokens=4000", "budget.max_nodes=2", AGENTS="Use tabs.\n" * 700)
         said = told(server.requests[0])[1]
         assert said.count("Use tabs.") == 150
         assert "[The last 5499 bytes of AGENTS.md are left out here.]" in said
@@ -350,7 +346,7 @@ class TestPromptsOfOnesOwn:
         for number, text in enumerate(("You mend means.", "You mend.", "You mend means.")):
             (own / "chat_system.md").write_text(text)
             with ScriptedServer(two_turns()) as server:
-                repaired(tmp_path / str(number), server, f"prompts={own}")
+                repaired(tmp_path / str(number), server, f"prompts={own}", "budget.max_nodes=2")
             with Run.read(tmp_path / str(number) / "run") as run:
                 names.append(run.tree[1].policy_id)
         assert names[0] == names[2] != names[1]

@@ -37,11 +37,9 @@ from tests.halves import HIGH, LOW, SOURCE, SPOILT, TESTS, halves
 from tests.memories import recorded, task
 from tests.projects import commit
 from tests.recipe_cases import (
-    CASES,
     HALVES,
     LEARNED,
     LOWER,
-    OFF,
     SPECIAL_HIGH,
     SPECIAL_LOW,
     SUMMARY,
@@ -54,7 +52,6 @@ from tests.recipe_cases import (
 )
 from tests.scripted_server import Reply, ScriptedServer, says
 from tests.test_memory import remember
-from tests.tiers import slow_but
 
 SEARCHES = [recipe for recipe in everything() if recipe.kind == "search"]
 COMMANDS = [recipe for recipe in everything() if recipe.kind == "command"]
@@ -135,25 +132,6 @@ def test_a_run_of_single_edits_leaves_no_rollouts_to_finish(tmp_path):
     Recorder(tmp_path / "run").close().close()
     with pytest.raises(UsageError, match="makes single edits, and leaves no rollouts unfinished: leave out"):
         resume(tmp_path / "run", unfinished=True)
-
-
-@pytest.mark.namespace
-@pytest.mark.parametrize("case", slow_but(CASES[:1], CASES), ids=[case.recipe for case in CASES])
-def test_a_recipe_makes_the_event_that_only_its_mechanism_makes(case, repo, tmp_path):
-    with solve(repo, tmp_path / "run", case, case.recipe) as run:
-        assert run.started.settings["recipe"] == case.recipe
-        assert case.made(run)
-
-
-@pytest.mark.slow
-@pytest.mark.namespace
-@pytest.mark.parametrize("off", OFF, ids=[" ".join(off) for off in OFF])
-def test_a_recipe_without_its_mechanism_does_not_make_that_event(off, repo, tmp_path):
-    recipe, *options = off
-    (case,) = (case for case in CASES if case.recipe == recipe)
-    with solve(repo, tmp_path / "run", replace(case, options=[*case.options, *options]), recipe) as run:
-        assert len(run.tree) > 1
-        assert not case.made(run)
 
 
 @pytest.mark.slow
@@ -448,17 +426,3 @@ class TestTheCommand:
     def test_says_what_has_to_be_named_beside_a_recipe(self, recipe, needs):
         with pytest.raises(ConfigError, match=needs):
             check(load(flags={"recipe": recipe}))
-
-
-@pytest.mark.slow
-@pytest.mark.namespace
-@pytest.mark.parametrize("lines", [(), HALVES], ids=["mutate", "model"])
-def test_a_run_without_a_recipe_makes_none_of_these_events(lines, repo, tmp_path):
-    with solve(repo, tmp_path / "run", Case("", len, lines, ["budget.max_nodes=4"]), "") as run:
-        assert len(run.tree) > 2
-        assert [case.recipe for case in CASES if case.made(run)] == []
-
-
-def test_every_recipe_of_a_search_is_run():
-    alone = {"april", "evogit", "experepair"}
-    assert {case.recipe for case in CASES} | alone == {recipe.name for recipe in SEARCHES}
