@@ -85,7 +85,7 @@ def solve_at(provider):
                 Budget(**limits),
                 RoundComponents(rollouts, rounds, **waves or {}),
             )
-            parts = Components(provider, attempts.policy, search, PassingTests(), budget, baseline_runs=1, rounds=waves)
+            parts = Components(provider, attempts.policy, search, PassingTests(), budget, rounds=waves)
             settings = {"rollouts": rollouts, "rounds": rounds}
             return solve(task(of), parts, run, settings=settings, on_event=on_event), run
 
