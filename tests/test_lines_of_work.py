@@ -256,6 +256,12 @@ class TestASubmit:
         assert (done.result.status, done.result.verified, len(done.heard)) == ("submitted", True, 3)
         assert FIX.encode() in done.result.patch
 
+    def test_of_a_change_that_was_shown_in_part_is_answered_with_the_rest(self, attempt: Solve) -> None:
+        done = attempt([says("a", RIGHT, bash("sed -i '1i # Means.' test_means.py")), says("b", SUBMIT)])
+        (review,) = done.told(2)
+        assert "+# Means." in review
+        assert FIX not in review
+
     @pytest.mark.slow
     @pytest.mark.parametrize(
         "shown",

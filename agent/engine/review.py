@@ -112,14 +112,15 @@ class Review:
         found = self._tracked(state)
         progress = self._progress(found)
         left = found is not None and found.sites and not any(self._told(each) or each in above for each in progress)
-        if not self._unseen(diff, above) and not undeclared and report.valid and not left:
+        unseen = self._unseen(diff, above)
+        if not unseen and not undeclared and report.valid and not left:
             return Observation("Submitted.")
-        facts = "\n".join((*self._facts(state, report, self._finding(state, report), whole=True), *progress))
+        facts = (*self._facts(state, report, self._finding(state, report), whole=True), *progress)
         text = render(
             "chat_review",
             changed=True,
-            diff=_shown(diff) if self._unseen(diff, above) else "",
-            facts="" if facts in above else facts,
+            diff=_shown(unseen),
+            facts="\n".join(fact for fact in facts if fact not in above),
             undeclared=undeclared[:NAMED],
         )
         return Observation(text, ok=False)
@@ -166,7 +167,8 @@ class Review:
             parts += _failures(report, still)
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
-            parts.append(f"In this run, {names} was as before your change; your version stays in the patch.")
+            were = "was" if len(put_back) == 1 else "were"
+            parts.append(f"In this run, {names} {were} as before your change; your version stays in the patch.")
         if finding is None:
             return parts
         return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]
