@@ -93,6 +93,15 @@ def test_tests_that_only_lack_a_package_are_left_out_of_the_goals_and_told_toget
     assert "4 test files cannot be imported without nobody_has: install it in the sandbox with --setup" in note
 
 
+def test_that_the_tests_import_an_installed_copy_of_the_project_is_told_with_the_remedy(ramify):
+    files = {"src/click/__init__.py": "", "test_a.py": "import click\n\n\ndef test_a():\n    pass\n"}
+    lines = ramify(WRONG | files, "fix").stderr.splitlines()
+    (place,) = (number for number, line in enumerate(lines) if line.startswith("warning  the tests import click from "))
+    assert lines[place].endswith("site-packages/click/__init__.py, not from the checkout: no change of it is tested")
+    assert "PYTHONPATH=src" in lines[place + 1]
+    assert sum("so no change of it was tested" in line for line in lines) == 1
+
+
 def test_where_all_failing_tests_lack_a_package_the_remedy_is_told(ramify):
     said = ramify({"test_a.py": "def test_a():\n    import nobody_has\n"}, "fix")
     assert said.returncode == 2, said.stderr

@@ -76,6 +76,9 @@ class SuiteReport:
     unexpected: tuple[str, ...] = ()
     """Tests that passed although marked as strict expected failures; for the runner they failed."""
 
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """Runs of all tests only: packages of the workspace that were imported from an installed copy, with its file."""
+
     @property
     def conclusive(self) -> bool:
         """Whether the run covered all tests, or the whole scope, apart from tests it had no time for; it was not cut

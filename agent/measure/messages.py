@@ -18,6 +18,11 @@ INSTALL = (
     "or name an environment that has it with --python DIR"
 )
 """The remedy for a package that is missing."""
+OWN_COPY = (
+    'install the checkout with --setup "pip install -e .", or begin the test command with PYTHONPATH=src (the folder '
+    "that has the package)"
+)
+"""The remedy for tests that import an installed copy of the project."""
 _PLACE = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.MULTILINE)
 
 

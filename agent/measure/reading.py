@@ -152,6 +152,7 @@ def from_transcript(
         durations={test_id: fact["seconds"] for test_id, fact in transcript.tests.items()},
         messages=messages,
         titles=_only(transcript.titles),
+        copies=transcript.ends[-1].get("copies", {}) if transcript.ends else {},
         unexpected=tuple(test_id for test_id, fact in transcript.tests.items() if fact.get("unexpected")),
     )
     problem = next(_problems(transcript, result, report, wanted), "")

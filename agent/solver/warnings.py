@@ -10,7 +10,7 @@ from agent.errors import JournalError
 from agent.evaluate.goal_tests import left_out
 from agent.evaluate.value.weighing import ABSTAINED
 from agent.measure import Outcome, SuiteReport
-from agent.measure.messages import INSTALL, error_of, missing_package
+from agent.measure.messages import INSTALL, OWN_COPY, error_of, missing_package
 from agent.measure.regressions import regressions
 from agent.run.grade import Grade, grade
 from agent.run.rollouts import is_candidate
@@ -41,6 +41,8 @@ def _of_baseline(report: SuiteReport) -> Iterator[str]:
         )
     elif report.problem and report.valid and not count:
         yield f"no test could be run: {report.problem}; answers rest on what models and their own tests say"
+    for name, file in report.copies.items():
+        yield f"the tests import {name} from {file}, not from the checkout, so no change of it was tested: {OWN_COPY}"
     yield from _not_imported(report)
     if report.flaky:
         yield f"set aside as flaky: {', '.join(report.flaky)}"

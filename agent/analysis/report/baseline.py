@@ -11,7 +11,7 @@ from agent.counting import counted, first_of
 from agent.evaluate.goal_tests import lacking
 from agent.measure import SuiteReport
 from agent.measure.ids import file_of
-from agent.measure.messages import INSTALL, missing_package
+from agent.measure.messages import INSTALL, OWN_COPY, missing_package
 from ramify.packages import PACKAGES
 
 NAMED = 3
@@ -24,6 +24,14 @@ _MISSING = re.compile(r"No module named '(\w+)")
 def goal_line(goals: tuple[str, ...]) -> str:
     """Which tests have to pass."""
     return f"goal     {counted(len(goals), 'test has', 'tests have')} to pass: {first_of(goals, NAMED)}"
+
+
+def installed_copies(root: SuiteReport) -> Iterator[str]:
+    """Yield a line for each package that the tests do not take from the checkout, and one with the remedy."""
+    for name, file in root.copies.items():
+        yield f"warning  the tests import {name} from {file}, not from the checkout: no change of it is tested"
+    if root.copies:
+        yield f"         {OWN_COPY}"
 
 
 def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:

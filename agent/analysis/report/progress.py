@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 
-from agent.analysis.report.baseline import goal_line, missing_modules
+from agent.analysis.report.baseline import goal_line, installed_copies, missing_modules
 from agent.analysis.report.live import View
 from agent.analysis.report.summary import tally
 from agent.budget import Usage
@@ -124,10 +124,10 @@ class Progress:
             self.say(f"python   {python}")
 
     def _tell_baseline(self, root: Node) -> None:
-        """Print which tests have to pass, and which modules are missing."""
+        """Print which tests have to pass, and which modules are missing or not the checkout's own."""
         if goals := self.view.goals:
             self.say(goal_line(goals))
-        for line in missing_modules(root.report, self.view.goals):
+        for line in (*installed_copies(root.report), *missing_modules(root.report, self.view.goals)):
             self.say(line)
 
     def _explain(self, choice: Choice | None) -> None:

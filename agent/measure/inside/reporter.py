@@ -22,6 +22,7 @@ import pytest
 from .alarm import Alarm, OutOfTime
 from .channel import Channel
 from .failures import Failures
+from .installed import copies
 from .rewritten import Rewriter
 from .wanted import Wanted
 
@@ -350,6 +351,7 @@ class Reporter:
             collected=self.found,
             tests=len(self.reported),
             left_out=len(self.left_out),
+            copies={} if self.wanted.ids else copies(self.root),
         )
 
 

@@ -25,6 +25,7 @@ INSIDE = (
     "wanted",
     "cutting",
     "failures",
+    "installed",
     "rewritten",
     "reporter",
     "copies",
