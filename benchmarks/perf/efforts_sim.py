@@ -65,13 +65,21 @@ EFFORTS: Mapping[str, Mapping[str, Any]] = {
     "tree": {"rollouts": 4, "search.name": "reproduce"},
     "tree, judged, two rounds": {"effort": "max"},
 }
-SYSTEMS: Mapping[str, Mapping[str, Any]] = {
-    each.name: {"recipe": each.name} | ({} if each.needs or "rollouts" in each.settings else {"rollouts": 4})
-    for each in everything()
-    if each.kind == "search" and each.needs in ("", "model")
+MEMORY = "memory.path"
+NEEDED: Mapping[str, Mapping[str, Any]] = {
+    "": {"rollouts": 4},
+    "policies": {"rollouts": 4, "panel": ("openai/colleague",)},
+    "memory": {"rollouts": 4, MEMORY: "memory"},
 }
-"""The recipes that search with one model, without a memory of other issues. Those that can do without a model leave the
-number of rollouts open."""
+"""What is set for recipes that leave it open, by what they need: a second model, who is the same developer, and a
+memory in the folder of the run, which is empty at its beginning."""
+SYSTEMS: Mapping[str, Mapping[str, Any]] = {
+    each.name: {name: set_to for name, set_to in NEEDED.get(each.needs, {}).items() if name not in each.settings}
+    | {"recipe": each.name}
+    for each in everything()
+    if each.kind == "search"
+}
+"""The recipes that search."""
 ARMS = {**EFFORTS, **SYSTEMS}
 """Settings by name."""
 BASELINE = "four lines, votes"
@@ -212,6 +220,7 @@ class Runs:
         try:
             with serving(answer) as url:
                 flags = {"policy.name": "openai/developer", "model.base_url": url, "model.stream": False}
+                flags |= {MEMORY: str(directory / ARMS[arm][MEMORY])} if MEMORY in ARMS[arm] else {}
                 settings = load(flags={**ARMS[arm], **flags, "sandbox.kind": "namespace"})
                 return start(known.instance.task, settings, directory)
         finally:
