@@ -87,6 +87,25 @@ class TestACommand:
         assert do(Shell("echo in | timeout 30 cat"), box) == Observation("exit code: 0\nin")
         assert do(Shell("set -e; timeout 1 sleep 30; echo on"), box).text.startswith("exit code: 124\n[timeout:")
 
+    @pytest.mark.parametrize(
+        ("command", "ok"),
+        [
+            ("grep -rnwE 'Output|visit_Output' .", True),
+            ("echo on\nls | grep 'a;b'", True),
+            ("echo on; git grep old", False),  # there is no repository, so it does not end with 1
+            ("grep -c old absent.txt", False),
+            ("false && grep old .", False),
+            ("set -e; false; grep -r old .", False),
+            ("grep -r old . ; false", False),
+            ("sh -c 'exit 1'", False),
+            ("false '", False),
+        ],
+    )
+    def test_that_ends_with_a_search_which_finds_nothing_has_not_failed(
+        self, box: Sandbox, command: str, ok: bool
+    ) -> None:
+        assert do(Shell(command), box).ok is ok
+
     def test_leaves_no_byte_code_behind(self, box: Sandbox) -> None:
         box.write("pkg/__init__.py", b"")
         assert do(Shell("python3 -c 'import pkg, greet'; ls -A . pkg | grep -c pycache"), box).text.endswith("\n0")

@@ -5,6 +5,7 @@ Standard output and standard error are one stream, so that lines appear in the o
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 from agent.actions.excerpt import printable
@@ -51,6 +52,10 @@ _ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
 }
 """Programs do not wait for a person, leave byte code that tests may list, or buffer their output."""
+NOTHING_FOUND = 1
+_SEARCHES = (["grep"], ["rg"], ["git", "grep"])
+_SEPARATORS = ";&|\n"
+"""Between commands."""
 _ENDED_BY = {
     "memory": "it used more memory than is allowed",
     "pids": "it started too many processes",
@@ -66,7 +71,23 @@ def run(action: Shell, box: Sandbox) -> Observation:
         return timed_out(result, action.timeout_s)
     why = f" ({_ENDED_BY[result.limit]})" if result.limit else ""
     shown, unread = output(result)
-    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=result.exit_code == 0, elided_bytes=unread)
+    ok = result.exit_code == 0 or (result.exit_code == NOTHING_FOUND and ends_with_search(action.command))
+    return Observation(f"exit code: {result.exit_code}{why}\n{shown}", ok=ok, elided_bytes=unread)
+
+
+def ends_with_search(command: str) -> bool:
+    """Whether the exit code of a command is that of a `grep` at its end: 1 means that it found nothing, which after a
+    renaming is success. False where another program may have set it."""
+    lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_SEPARATORS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+    try:
+        words = list(lexer)
+    except ValueError:  # a quotation without an end
+        return False
+    ends = [number for number, word in enumerate(words) if not word.strip(_SEPARATORS)]
+    last = words[ends[-1] + 1 :] if ends else words
+    sure = {"&&", "||", "set"}.isdisjoint(words) and "<<" not in command
+    return sure and (last[:1] in _SEARCHES or last[:2] in _SEARCHES)
 
 
 def timed_out(result: ExecResult, timeout_s: float) -> Observation:
