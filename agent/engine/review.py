@@ -111,7 +111,8 @@ class Review:
         above = _texts(answered)
         found = self._tracked(state)
         progress = self._progress(found)
-        left = found is not None and found.sites and not any(self._told(each) or each in above for each in progress)
+        sure = [site for site in found.sites if site.sure] if found is not None else []
+        left = any(not self._told(place) and place not in above for place in _listed(sure))
         unseen = self._unseen(diff, above)
         if not unseen and not undeclared and report.valid and not left:
             return Observation("Submitted.")
@@ -158,17 +159,18 @@ class Review:
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
         counts = _counts(report)
-        parts = [counts if whole else f"All tests: {counts}", _printed(told(compare(self.baseline, report), report))]
+        parts = [counts if whole else f"All tests: {counts}"]
+        if put_back := self.scorer.put_back(state):
+            names = ", ".join(put_back[:NAMED])
+            were = "was" if len(put_back) == 1 else "were"
+            parts.append(f"In this run, {names} {were} as before your change; your version stays in the patch.")
+        parts.append(_printed(told(compare(self.baseline, report), report)))
         if not report.valid and report.output:
             parts.append(f"The end of what was printed:\n{_printed(report.output)}")
         if goals := self.task.goal_tests:
             still = self._open_goals(report)
             parts.append(f"Goal tests: {len(goals) - len(still)} of {len(goals)} pass.")
             parts += _failures(report, still)
-        if put_back := self.scorer.put_back(state):
-            names = ", ".join(put_back[:NAMED])
-            were = "was" if len(put_back) == 1 else "were"
-            parts.append(f"In this run, {names} {were} as before your change; your version stays in the patch.")
         if finding is None:
             return parts
         return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]

@@ -31,6 +31,8 @@ LOOK_S = 20.0
 UBIQUITOUS = frozenset(name for kind in (str, bytes, int, float, list, dict, set, tuple, object) for name in dir(kind))
 """Attributes of built-in types: a place that may use one says nothing of a method of the same name."""
 
+_MADE_BY_PROGRAMS = re.compile(r"^\.git/|\.pyc$")
+
 log = logging.getLogger(__name__)
 
 Name = tuple[str, str]
@@ -62,7 +64,7 @@ class Tracked:
 
 def tracked(provider: Provider, base: Snapshot, state: Snapshot) -> Tracked:
     """What a state changes of its base, and which references that leaves behind."""
-    changes = [change for change in provider.changes(base, state) if not change.path.endswith(".pyc")]
+    changes = [each for each in provider.changes(base, state) if not _MADE_BY_PROGRAMS.search(each.path)]
     sources = [change for change in changes if change.path.endswith(".py")]
     with provider.at(base) as before, provider.at(state) as after:
         new = {change.path: text_of(after, change.path) for change in sources}
