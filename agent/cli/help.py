@@ -48,7 +48,8 @@ class Group(TyperGroup):
             value = f"{error.value:g}" if isinstance(error.value, float) else error.value
             raise UsageError(f"{option} {value} {error.reason} (setting `{error.key}`)") from error
         except typer.BadParameter as error:
-            if isinstance(error.__cause__, ValueError) and (problems := getattr(error.__cause__, "errors", list)()):
+            problems: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic
+            if problems:
                 reason = problems[0]["msg"].removeprefix("Input ").partition(", unable to parse")[0]
                 error.message = f"{problems[0]['input']!r} {reason}"  # typer's own message does not name the value
             raise
