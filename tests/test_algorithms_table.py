@@ -38,7 +38,3 @@ def test_a_batch_is_made_once(tmp_path: Path, namespaces: Path):
 def table(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"benchmarks.perf.{script}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
-
-
-def lines(done: subprocess.CompletedProcess[str], search: str) -> list[str]:
-    return [line for line in done.stdout.splitlines() if line.startswith(f"|`{search}`|")]

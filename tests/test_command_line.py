@@ -108,6 +108,18 @@ class TestHelp:
             command.make_context(" ".join(path), words[len(path) :])
 
 
+@pytest.mark.parametrize(("words", "says"), [
+    (["solve", "--workers", "many"], "'-w' / '--workers': 'many' should be a valid integer"),
+    (["solve", "--max-usd", "abc"], "'abc' should be a valid number"),
+    (["solve", "--rollouts", "0"], "should be greater than or equal to 1"),
+    (["bench", "grade", "x", "--workers", "many"], "'many' should be a valid integer"),
+    (["solve", "--modl", "x"], "--model"), (["solv"], "'solve'"), (["config", "shw"], "'show'"),
+])  # fmt: skip
+def test_what_is_typed_wrongly_is_named_with_a_remedy(words, says):
+    said = CliRunner().invoke(app, words)
+    assert (said.exit_code, says in said.output) == (2, True), said.output
+
+
 class TestSettingsOfACommand:
     def test_what_is_not_given_changes_nothing(self):
         assert settings_of({"workers": None, "paranoid": False, "setup": []}) == load()

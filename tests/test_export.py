@@ -312,7 +312,9 @@ class TestSiblingPairs:
         with made.close() as run:
             found = rows(run, "preference", most=3)
         assert [row["margin"] for row in found if "margin" in row] == pytest.approx([0.5, 0.9, 0.8])
-        assert {row["skipped"] for row in found if "skipped" in row} == {"its tree has enough pairs (option `most`)"}
+        assert {row["skipped"] for row in found if "skipped" in row} == {
+            "its tree has enough pairs (option `max_pairs`)"
+        }
 
     def test_that_did_the_same_are_refused(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
@@ -408,7 +410,7 @@ class TestFormats:
         ("form", "key", "value", "wanted"),
         [
             ("preference", "gap", "wide", "a number"),
-            ("preference", "most", "1.5", "a whole number"),
+            ("preference", "max_pairs", "1.5", "a whole number"),
             ("sft", "mask_errors", "1", "true or false"),
             ("prm", "outcome", "3", "a word"),
             ("prm", "outcome", "best", "give solved or value"),

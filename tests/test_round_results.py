@@ -135,7 +135,7 @@ class TestABatch:
         attempts = [attempt("a", [True, True]), attempt("b", [False, True, True]), attempt("c", [False, False])]
         found = refinement(attempts, {})
         assert found is not None
-        costs = [(cost.wave, cost.instances, cost.first_solved, cost.tokens, cost.cost_usd) for cost in found.costs]
+        costs = [(cost.round, cost.instances, cost.first_solved, cost.tokens, cost.cost_usd) for cost in found.costs]
         assert costs == [(1, 3, 1, 30, 1.5), (2, 3, 1, 30, 1.5), (3, 1, 0, 10, 0.5)]
 
     def test_adds_no_price_that_is_unknown(self) -> None:

@@ -47,6 +47,12 @@ class Group(TyperGroup):
             option = _as_typed(command, error.key, typed)
             value = f"{error.value:g}" if isinstance(error.value, float) else error.value
             raise UsageError(f"{option} {value} {error.reason} (setting `{error.key}`)") from error
+        except typer.BadParameter as error:
+            problems: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic
+            if problems:
+                reason = problems[0]["msg"].removeprefix("Input ").partition(", unable to parse")[0]
+                error.message = f"{problems[0]['input']!r} {reason}"  # typer's own message does not name the value
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands."""
