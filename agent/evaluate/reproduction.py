@@ -59,7 +59,8 @@ class Finding:
     def told(self) -> str:
         """The finding in words, for the author of the tests."""
         if self.shown:
-            passes = f"Your own test reproduces the issue, and passes with your change: {first_of(self.shown, NOTED)}"
+            shown = first_of(self.shown, NOTED)
+            passes = f"A test that you wrote or changed reproduces the issue, and passes with your change: {shown}"
             others = counted(self.others, "other new test passes", "other new tests pass")
             return f"{passes}\n{others}." if self.others else passes
         return f"{self.headline}\n{self.problem}" if self.alone else self.problem
