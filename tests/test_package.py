@@ -190,6 +190,7 @@ class TestGit:
 
     DOOR = "sandboxes/git/command.py"
     INSIDE = (  # what they name is run in a sandbox, or is a pattern of what others run there
+        "agent/actions/shell.py",
         "agent/analysis/diagnosis/commands.py",
         "agent/cli/next_step.py",  # names one for a person to type
         "agent/evaluate/verification.py",
