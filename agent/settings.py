@@ -53,9 +53,8 @@ class Section(BaseModel):
             except ValidationError as error:
                 raise refusal(error.errors(include_url=False)[0], type(self)) from error
 
-        __init__.__pydantic_base_init__ = (
-            True  # a section in another is validated with it, so that errors have whole keys
-        )
+        # A section in another is validated with it, so that errors have whole keys.
+        __init__.__pydantic_base_init__ = True
 
 
 class Choice(Section):

@@ -55,7 +55,7 @@ class TestTheWayToTheBestState:
     def now(self, tmp_path: Path) -> Recorder:
         return Recorder(tmp_path / "now")
 
-    def test_is_gone_state_by_state_each_once(self, now: Recorder, tmp_path: Path) -> None:
+    def test_is_followed_state_by_state_each_once(self, now: Recorder, tmp_path: Path) -> None:
         earlier(tmp_path / "a", 0.3, 0.2, 0.6)
         found = met(tmp_path, now)
         choice = found.next()
@@ -71,7 +71,7 @@ class TestTheWayToTheBestState:
         now.add(2, 0.6, [LAST])
         assert wanted(found) is None
 
-    def test_ends_where_a_state_comes_out_otherwise(self, now: Recorder, tmp_path: Path) -> None:
+    def test_ends_where_a_state_differs_from_its_record(self, now: Recorder, tmp_path: Path) -> None:
         earlier(tmp_path / "a", 0.3, 0.6)
         found = met(tmp_path, now)
         assert wanted(found) == (0, "1")
@@ -114,7 +114,7 @@ class TestTheWayToTheBestState:
         met(tmp_path, now)
         earlier(tmp_path / "b", 0.9)
         found = met(tmp_path, now)
-        assert [node.value for node in found._way] == [0.3]
+        assert [node.value for node in found._path] == [0.3]
 
     def test_is_refused_when_its_run_is_gone(self, now: Recorder, tmp_path: Path) -> None:
         with pytest.raises(PolicyError, match="has the state 7 any more"):

@@ -86,7 +86,7 @@ def ends_with_search(command: str) -> bool:
         return False
     ends = [number for number, word in enumerate(words) if not word.strip(_SEPARATORS)]
     last = words[ends[-1] + 1 :] if ends else words
-    sure = {"&&", "||", "set"}.isdisjoint(words) and "<<" not in command
+    sure = {"&&", "||", "set", "exit"}.isdisjoint(words) and "<<" not in command
     return sure and (last[:1] in _SEARCHES or last[:2] in _SEARCHES)
 
 

@@ -30,8 +30,8 @@ def check_patch(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
     """Refuse a patch that changes more than source code. It refuses changes of pipelines, git's own files, lock files
-    and file modes, symlinks out of the repository, and more (see --allow). Exit code 1 if the patch is refused, 2 if it
-    is none."""
+    and file modes, symlinks out of the repository, and more (see --allow). Exit code 1 if the patch is refused, 2 if
+    the input is not a git patch."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

@@ -86,7 +86,6 @@ class Engine:
         try:
             self._sync()
             follow(self._schedule, self)
-            self._sync()
             while (expansion := self._next()) is not None:
                 self.carry_out(expansion)
                 self._sync()

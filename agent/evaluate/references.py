@@ -117,12 +117,11 @@ def _using(box: Sandbox, names: Sequence[Name]) -> dict[str, str]:
     """The Python sources of the names, those in which one stands, and those of packages, which pass names on."""
     pattern = "|".join(sorted({re.escape(_word(name)) for name in names}))
     found = box.exec(
-        ["grep", "-rlwE", "--include=*.py", "--exclude-dir=.git", "--", pattern, "."],
-        timeout_s=LOOK_S,
+        ["grep", "-rlwE", "--include=*.py", "--exclude-dir=.git", "--", pattern, "."], timeout_s=LOOK_S
     ).stdout
     packages = box.exec(["find", ".", "-name", "__init__.py", "-not", "-path", "*/.git/*"], timeout_s=LOOK_S).stdout
     lines = [sorted(each.decode(errors="replace").split("\n")) for each in (found, packages)]
-    others = (line[2:] for each in lines for line in each if line.startswith("./"))
+    others = (line[2:] for each in lines for line in each if line.startswith("./") and ".." not in line.split("/"))
     paths = dict.fromkeys((*(path for path, _ in names), *others))
     return {path: text_of(box, path) for path in [*paths][:FILES]}
 

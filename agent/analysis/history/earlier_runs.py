@@ -1,8 +1,8 @@
-"""Earlier runs: a search begins from the best state that runs of its task have reached, without paying for the way.
+"""Earlier runs: a search begins from the best state that earlier runs of its task reached; no model is asked again.
 
 The recorded turns are carried out again, state by state, in the search's own sandbox, and every state is measured again
-(TreeCUA, arXiv 2602.09662, replays the prefixes that its trajectories share from one memory). Where a state comes out
-other than it was recorded, what followed is left out: it was said about something else.
+(TreeCUA, arXiv 2602.09662, replays the prefixes that its trajectories share from one memory). Where a state differs
+from its record, the turns after it are left out: they were made for another state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BEGINS_FROM = "begins from"
 
 @dataclass(eq=False)
 class EarlierRuns:
-    """Proposes the turns on the way to the best state of the runs in a folder. It serves all workers of a run."""
+    """Proposes the turns that led to the best state of the runs in a folder. It serves all workers of a run."""
 
     folder: Path
     replayed: Run | None = None
@@ -43,8 +43,8 @@ class EarlierRuns:
     policy_id: str = "earlier/1"
     _choosing: threading.Lock = field(default_factory=threading.Lock)
     _tree: Tree | None = None
-    _way: tuple[Node, ...] = ()
-    """The recorded nodes on the way to the chosen state, that state last; the root is left out."""
+    _path: tuple[Node, ...] = ()
+    """The recorded nodes from the child of the root to the chosen state."""
     _begun: set[str] = field(default_factory=set)
     """The hints of all choices of this session, and of those that an earlier one had in progress."""
 
@@ -52,24 +52,24 @@ class EarlierRuns:
         """Choose the state, once in the life of a run."""
         with self._choosing:
             if self._tree is None:
-                self._way = tuple(self._chosen(run))
+                self._path = tuple(self._chosen(run))
                 self._begun |= {each.choice.hint for each in run.in_progress}
                 self._tree = run.tree
 
     def next(self) -> Choice | None:
-        """A choice to carry out the turns that led to the next state on the way; None if all are there, one is in
-        flight, or one came out differently."""
+        """A choice to carry out the turns that led to the next state on the path; None if all states are there, one is
+        in progress, or one differs from its record."""
         if (tree := self._tree) is None:
             return None
         at = tree.root
-        for node in self._way:
+        for node in self._path:
             child = next((child for child in tree.children(at.id) if _turns(child) == _turns(node)), None)
             if child is None:
                 hint = str(node.id)
                 if hint in self._begun or not tree.expandable(at.id):
                     return None
                 self._begun.add(hint)
-                reason = Reason(at.id, {"score": self._way[-1].value})
+                reason = Reason(at.id, {"score": self._path[-1].value})
                 return Choice(at.id, kind=EXCHANGED, hint=hint, independent=True, reasons=(reason,))
             if child.state_hash != node.state_hash:
                 return None
@@ -82,7 +82,7 @@ class EarlierRuns:
         Raises:
             PolicyError: the run that recorded it is gone.
         """
-        node = next((node for node in self._way if str(node.id) == position.hint), None)
+        node = next((node for node in self._path if str(node.id) == position.hint), None)
         if node is None:
             raise PolicyError(f"no run in {self.folder} has the state {position.hint} any more")
         number = len(position.steps)
@@ -130,10 +130,10 @@ def _alike(one: Started, other: Started) -> bool:
 
 
 def _leads_on(tree: Tree, node: Node) -> bool:
-    """Whether a state is better than its base state, can be gone on from, and can be reached by turns alone."""
+    """Whether a state is better than its base state, can be expanded, and can be reached by turns alone."""
     better = node.value > tree.root.value and not node.evaluation.tampered
-    way = tree.path(node.id)[1:]
-    return better and tree.expandable(node.id) and not node.line_end and all(above.steps for above in way)
+    path = tree.path(node.id)[1:]
+    return better and tree.expandable(node.id) and not node.line_end and all(above.steps for above in path)
 
 
 def _turns(node: Node) -> list[tuple[tuple[Action, ...], str]]:
