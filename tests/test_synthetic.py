@@ -19,6 +19,7 @@ from benchmarks.data.synthetic.mutants import drawn, mutants, repairable
 from benchmarks.data.synthetic.splitting import Splitting
 from benchmarks.data.synthetic.sweep import Sweep
 from benchmarks.data.synthetic.writing import synthesize, table
+from benchmarks.perf.combined import combined, pairs
 from sandboxes import Provider, Workspace
 from tests.projects import commit, git
 
@@ -264,6 +265,40 @@ class TestMaking:
     def test_a_name_that_is_to_be_held_out_has_to_exist(self, shop: Path, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="--hold-out 'shpo' is not one of the repositories: shop"):
             synthesize([shop], Recipe(), Splitting(frozenset({"shpo"})), tmp_path / "x")
+
+
+class TestCombining:
+    @pytest.mark.parametrize(
+        ("other", "suit"),
+        [
+            ({}, True),
+            ({"repairable": False}, False),
+            ({"repo": "library"}, False),
+            ({"function": "f"}, False),
+            ({"FAIL_TO_PASS": ["g", "f"]}, False),
+        ],
+    )
+    def test_bugs_suit_each_other_if_their_repairs_can_be_told_apart(
+        self, other: dict[str, object], suit: bool
+    ) -> None:
+        one = {"repo": "shop", "path": "shop.py", "function": "f", "repairable": True, "FAIL_TO_PASS": ["f"]}
+        rows = [one, one | {"function": "g", "FAIL_TO_PASS": ["g"]} | other]
+        assert len(list(pairs(rows, Random(0)))) == suit
+
+    def test_a_task_has_both_bugs_and_its_patch_repairs_both(self, out: Path, tmp_path: Path) -> None:
+        rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+        task = combined(*rows, out, tmp_path)
+        assert task is not None
+        assert set(task["FAIL_TO_PASS"]) == set(rows[0]["FAIL_TO_PASS"]) | set(rows[1]["FAIL_TO_PASS"])
+        (tmp_path / "tasks.jsonl").write_text(json.dumps(task))
+        source = open_source(str(tmp_path / "tasks.jsonl"), tmp_path / "source")
+        instance = next(iter(source.instances()))
+        source.prepare(instance)
+        folder = instance.task.workspace.path
+        assert folder is not None
+        for row in rows:
+            clones.apply(folder, row["patch"].encode())
+        assert (folder / "shop.py").read_text() == SHOP
 
 
 @pytest.fixture(scope="module")

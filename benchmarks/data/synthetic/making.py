@@ -174,19 +174,24 @@ def statement(failing: Sequence[str]) -> str:
 
 
 def _bundled(folder: Path, mutant: Mutant, bundle: Path) -> tuple[str, bytes]:
-    """Write a bundle of the repository with the bug in its only commit. Returns the commit and the patch that fixes the
-    bug. The same bug gives the same commit."""
-    bundle.parent.mkdir(parents=True, exist_ok=True)
+    """Write a bundle of the repository with the bug. Returns its commit and the patch that fixes the bug."""
     with TemporaryDirectory() as place:
         clone = Path(place) / "clone"
         clones.clone(folder, "", clone)
         (clone / mutant.function.path).write_bytes(mutant.wrong)
-        clones.seal(clone)
-        clones.git("branch", "-f", "main", cwd=clone)
-        clones.git("bundle", "create", "-q", str(bundle.resolve()), "main", "HEAD", cwd=clone)
-        commit = clones.git("rev-parse", "HEAD", cwd=clone).decode().strip()
+        commit = bundled(clone, bundle)
         (clone / mutant.function.path).write_bytes(mutant.right)
         return commit, clones.git("diff", "--binary", cwd=clone)
+
+
+def bundled(clone: Path, bundle: Path) -> str:
+    """Make the checked-out files the only commit and write a bundle of it. Returns the commit; the same files give the
+    same one."""
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    clones.seal(clone)
+    clones.git("branch", "-f", "main", cwd=clone)
+    clones.git("bundle", "create", "-q", str(bundle.resolve()), "main", "HEAD", cwd=clone)
+    return clones.git("rev-parse", "HEAD", cwd=clone).decode().strip()
 
 
 def _sources(folder: Path) -> list[str]:
