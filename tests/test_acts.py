@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from random import Random
 from types import SimpleNamespace
@@ -28,6 +30,7 @@ from sandboxes import Snapshot, Workspace
 from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
+from tests.processes import children
 from tests.projects import task
 
 pytestmark = pytest.mark.namespace
@@ -153,6 +156,21 @@ def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
     assert (result.stop, result.status, result.best_node) == (Stop.FAILED, "improved", 1)
     assert isinstance(result.error, ModelError)
     assert (run.tree[1].label, len(run.tree[1].steps)) == ("changed halves.py: half", 1)
+
+
+def test_what_was_paid_for_before_a_sandbox_died_is_kept(attempt):
+    before = set(children(os.getpid()))
+
+    def answer(position):
+        pay(position)
+        if len(position.path) == 1 and position.steps:
+            for guest in set(children(os.getpid())) - before:
+                os.kill(guest, signal.SIGKILL)
+        return Proposal((HIGH if position.steps or len(position.path) > 1 else LOW,), final=bool(position.steps))
+
+    result, run, _ = attempt(Scripted(answer), BestFirst(), max_calls=3)
+    assert [len(node.steps) for node in run.tree] == [0, 1, 1]
+    assert (result.status, result.usage.model_calls) == ("solved", 3)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from sandboxes.docker import provider as docker_sandbox
 from sandboxes.docker.client import connect
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.namespace.provider import probe
+from tests.processes import children
 from tests.projects import TESTS, means
 
 KINDS = [pytest.param("namespace", marks=pytest.mark.namespace), pytest.param("docker", marks=pytest.mark.docker)]
@@ -169,14 +170,6 @@ def test_a_guest_that_nobody_talks_to_ends(namespaces):
     guest.stdin.flush()
     assert guest.wait(100) == 0
     guest.communicate()
-
-
-def children(process):
-    return [
-        int(child)
-        for task in Path(f"/proc/{process}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
 
 
 def wait_for(claim, seconds=100):

@@ -34,7 +34,7 @@ from agent.run.schedule import Schedule, ScheduleEntry
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.choice import Choice
 from agent.search.continuing import OpenLines, continued
-from sandboxes import SandboxError, StateDamaged, StoreFull
+from sandboxes import SandboxError, SandboxLost, StateDamaged, StoreFull
 
 log = logging.getLogger(__name__)
 
@@ -246,7 +246,7 @@ class Engine:
             self._end(error.stop)
         elif error is not None and not isinstance(error, Stopped):
             self.error = error
-            if not isinstance(error, PolicyError):
+            if not isinstance(error, (PolicyError, SandboxLost)):
                 self._end(Stop.FAILED)
 
     def _fail(self, expansion: Expansion, error: Exception) -> None:

@@ -34,7 +34,7 @@ from agent.run.tree.node import ROOT, Attempt, Node, NodeId, Step, Work
 from agent.run.tree.tree import Tree, proposal_of
 from agent.search.continuing import OpenLines
 from agent.untrusted import one_line
-from sandboxes import Sandbox, Snapshot
+from sandboxes import Sandbox, SandboxLost, Snapshot
 
 TURNS = 200
 """Turns after which an expansion is measured even when its policy would go on."""
@@ -60,7 +60,7 @@ class Outcome:
 
     event: Added | Merged | Remeasured | None
     """An added node has no id yet. None: the policy has nothing left to propose at the node."""
-    error: RamifyError | BudgetSpent | None = None
+    error: RamifyError | BudgetSpent | SandboxLost | None = None
     """What ended the policy's turns early, after a change that is recorded."""
 
 

@@ -16,7 +16,7 @@ from agent.errors import RamifyError
 from agent.policy import Policy, Position, Proposal
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.node import Step
-from sandboxes import Provider, Sandbox, Snapshot
+from sandboxes import Provider, Sandbox, SandboxLost, Snapshot
 
 
 class Host(Protocol):
@@ -59,7 +59,7 @@ class TurnsResult:
     """The last proposal, with the geometric mean of all priors."""
     line_end: str = ""
     """Why the line of work has ended; empty where it continues."""
-    error: RamifyError | BudgetSpent | None = None
+    error: RamifyError | BudgetSpent | SandboxLost | None = None
     """What ended the turns early."""
 
 
@@ -84,20 +84,21 @@ class Turns:
         Raises:
             RamifyError, agent.budget.BudgetSpent: the policy failed, or may not go on, before anything had changed.
                 Later, what was paid for is kept.
+            sandboxes.SandboxLost: a fork was lost before anything had changed. Later, only its turn is lost.
         """
         taken = TurnsResult(start, (), Proposal(()))
         while len(taken.steps) < self.limit:
-            with self.provider.at(taken.state) as box:
-                try:
+            try:
+                with self.provider.at(taken.state) as box:
                     proposal = self.policy.propose(self.host.position(box, taken.steps), rng)
-                except (RamifyError, BudgetSpent) as error:
-                    if taken.state.digest == start.digest:
-                        raise
-                    return replace(taken, error=error)
-                if not (proposal.actions or proposal.message):
-                    label = proposal.label or taken.last.label
-                    return replace(taken, last=replace(taken.last, label=label), line_end=proposal.line_end)
-                state, step = self._turn(taken, proposal, box)
+                    if not (proposal.actions or proposal.message):
+                        label = proposal.label or taken.last.label
+                        return replace(taken, last=replace(taken.last, label=label), line_end=proposal.line_end)
+                    state, step = self._turn(taken, proposal, box)
+            except (RamifyError, BudgetSpent, SandboxLost) as error:
+                if taken.state.digest == start.digest:
+                    raise
+                return replace(taken, error=error)
             count = len(taken.steps) + 1
             prior = taken.last.prior ** (1 - 1 / count) * proposal.prior ** (1 / count)
             line_end = "submitted" if step.submission else proposal.line_end
