@@ -151,7 +151,7 @@ class TestInASandbox:
         check, found, _, _ = lab
         other = replace(found[0], source=b"another change")
         (row,) = check().matrix([found[0], other], [1, 2]).rows
-        assert (row.author, row.kin) == (1, frozenset({1}))
+        assert (row.authors, row.kin) == ((1, 1), frozenset({1}))
 
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])
     def test_waves_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
@@ -195,26 +195,28 @@ PASSES, FAILS, SAYS_NOTHING = {"t.py": "passed"}, {"t.py": "failed"}, {"t.py": "
     ],
 )
 def test_a_test_counts_if_it_fails_before_and_passes_with_its_authors_patch_and_another(base, own, others, scored):
-    row = Row(1, {0: base, 1: own, 2: others[0], 3: others[1]}, frozenset({1}))
+    row = Row((1,), {0: base, 1: own, 2: others[0], 3: others[1]}, frozenset({1}))
     assert list(Matrix((row,)).scores((1, 2, 3)).values()) == scored
 
 
 def test_the_same_change_of_the_sources_is_no_other_patch():
-    row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
+    row = Row((1,), {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
     assert Matrix((row,)).scores((1, 2, 3)) == {1: 1.0, 2: 1.0, 3: 1.0}
 
 
 def test_candidates_that_share_their_tests_are_one_author():
     """Each has made its change pass them, which says nothing of whether they are right."""
-    row = Row(1, {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
+    row = Row((1,), {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
     assert not row.agreed
 
 
 def test_an_author_of_many_tests_weighs_no_more_than_one_of_one():
     many = {f"t{n}.py": "passed" for n in range(9)}
     rows = [
-        Row(1, {0: dict.fromkeys(many, "failed"), 1: many, 2: many, 3: dict.fromkeys(many, "failed")}, frozenset({1})),
-        Row(3, {0: FAILS, 1: FAILS, 2: PASSES, 3: PASSES}, frozenset({3})),
+        Row(
+            (1,), {0: dict.fromkeys(many, "failed"), 1: many, 2: many, 3: dict.fromkeys(many, "failed")}, frozenset({1})
+        ),
+        Row((3,), {0: FAILS, 1: FAILS, 2: PASSES, 3: PASSES}, frozenset({3})),
     ]
     assert Matrix(tuple(rows)).scores((1, 2, 3)) == {1: 0.5, 2: 1.0, 3: 0.5}
 
@@ -222,7 +224,7 @@ def test_an_author_of_many_tests_weighs_no_more_than_one_of_one():
 def matrix(*passing):
     """A row of tests by a stranger, which fail in the root state and pass in these nodes."""
     cells = {node: PASSES if node in passing else FAILS for node in range(1, 5)}
-    return Matrix((Row(9, {0: FAILS, 9: PASSES, **cells}, frozenset({9})),))
+    return Matrix((Row((9,), {0: FAILS, 9: PASSES, **cells}, frozenset({9})),))
 
 
 class CrossTests:

@@ -167,8 +167,8 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [
-        {**CANDIDATE, "details": "", "own_tests": ""},
-        {**CANDIDATE, "details": "Still failing: a", "own_tests": "Your tests: 1 passed."},
+        {**CANDIDATE, "partial": False, "details": "", "own_tests": ""},
+        {**CANDIDATE, "partial": True, "details": "Still failing: a", "own_tests": "Your tests: 1 passed."},
     ],
     "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],
     "foresight_ranking": [{"changes": [("A", "+ 1"), ("B", "+ 2")]}],

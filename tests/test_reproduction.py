@@ -257,7 +257,8 @@ def test_a_search_without_a_failing_test_prefers_the_state_whose_own_test_shows_
     assert b"test_issue.py" in result.patch
     summary = summarise(run, provider, run.rollouts()[-1])
     assert (summary.outcome, summary.tests_passed) == ("submitted", ("test_issue.py::test_issue",))
-    assert "passes its own tests, which fail on the unchanged code: test_issue.py::test_issue" in summary.progress
+    assert "passes 1 test of its own that did not pass on the unchanged code" in summary.progress
+    assert summary.hypothesis == "I add a test.; That is it."
     assert not any("no test is known" in risk for risk in summary.risks)
     assert summary.failure_modes == ()
     vain = summarise(run, provider, run.rollouts()[0])
@@ -296,7 +297,22 @@ def test_a_judge_and_the_author_are_told_what_the_tests_show_that_a_change_adds(
         )
         solve(task(repo), parts, run)
     asked = str(judge.heard[0])
-    assert "The change adds tests. This is what running them showed, as its author was told:" in asked
+    assert "The change adds tests. Its author was told what running them showed:" in asked
     assert told in asked
     read = next(m["content"] for m in policy.heard[1] if m["role"] == "tool" and told in m["content"])
     assert left in read.splitlines()[-1]
+
+
+@pytest.mark.namespace
+def test_a_judge_is_asked_nothing_while_only_tests_are_changed(provider, repo, tmp_path):
+    shows = ("edit", {"path": "test_issue.py", "old": "", "new": GOOD}), ("run_tests", {})
+    repairs = ("edit", {"path": "means.py", "old": BUG, "new": FIX}), ("run_tests", {})
+    policy = ScriptedModel([answer("", *shows), answer("", *repairs), answer("", ("submit", {}))])
+    judge = ScriptedModel([answer('{"value": 0.9, "verdict": "refine", "assessment": "It is right."}')], "judge")
+    with Run.open(tmp_path / "run") as run:
+        limits = Budget(max_nodes=9)
+        parts = Components(provider, ChatPolicy(policy), BestOfN(n=1), Judge(judge), limits, baseline_runs=1)
+        solve(task(repo), parts, run)
+        assert [node.evaluation.shows_the_issue for node in run.tree][:3] == [False, True, False]
+    assert len(judge.heard) == 1
+    assert "+++ b/means.py" in str(judge.heard[0])

@@ -106,10 +106,14 @@ def test_a_judge_is_shown_the_issue_the_summaries_and_the_patches_between_fences
 def test_a_judge_is_shown_how_the_tests_of_each_attempt_end_with_the_others(kind):
     ends = {0: "failed", 4: "passed", 2: "failed", 7: "invalid", 9: "passed"}
     rows = [
-        Row(4, {node: {"test_issue.py": end} for node, end in ends.items()}, frozenset({4, 9})),
-        Row(9, {node: {"test_vain.py": "passed"} for node in ends}, frozenset({4, 9})),
-        Row(9, {node: {"test_twin.py": end} for node, end in ends.items()}, frozenset({4, 9})),
-        Row(5, {node: {"test_other.py": "failed"} for node in ends} | {5: {"test_other.py": "passed"}}, frozenset({5})),
+        Row((4,), {node: {"test_issue.py": end} for node, end in ends.items()}, frozenset({4, 9})),
+        Row((9,), {node: {"test_vain.py": "passed"} for node in ends}, frozenset({4, 9})),
+        Row((9,), {node: {"test_twin.py": end} for node, end in ends.items()}, frozenset({4, 9})),
+        Row(
+            (5,),
+            {node: {"test_other.py": "failed"} for node in ends} | {5: {"test_other.py": "passed"}},
+            frozenset({5}),
+        ),
     ]
     model = ScriptedModel(prefers_the_good)
     JUDGES[kind](model).vote(TASK, GROUP, 0, Matrix(tuple(rows)))
@@ -118,6 +122,17 @@ def test_a_judge_is_shown_how_the_tests_of_each_attempt_end_with_the_others(kind
     assert "- test_twin.py (by another attempt with the change of A): A passed; " in shown
     assert "- test_other.py (by another attempt): A failed; B failed; C failed\n" in shown
     assert "test_vain.py" not in shown
+
+
+def test_tests_that_pass_with_each_change_are_counted_for_a_judge_by_their_authors(kind):
+    ends = dict.fromkeys((4, 2, 7), "passed") | {0: "failed"}
+    names = ("test_a.py::test_a", "test_a.py::test_b")
+    cells = {node: dict.fromkeys(names, end) for node, end in ends.items()}
+    model = ScriptedModel(prefers_the_good)
+    JUDGES[kind](model).vote(TASK, GROUP, 0, Matrix((Row((4, 7), cells, frozenset({4, 7})),)))
+    shown = model.heard[-1][1]["content"]
+    assert "- 2 tests (by A, C): passed with each change\n" in shown
+    assert "test_a.py" not in shown
 
 
 def test_a_judge_is_shown_sources_first_and_a_file_that_two_attempts_share_once(kind):

@@ -123,7 +123,8 @@ class StagedScorer:
             case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
         runs += own()
-        case = replace(case, own_tests=finding.told if finding else "")
+        if finding is not None:  # before the sources are changed, there is nothing to ask a model about
+            case = replace(case, own_tests=finding.told, ask=None if finding.alone else case.ask)
         evaluation, more = self._valued(case, finding, snapshot)
         return report, evaluation.foreseen(expected), trial.runs + runs + more
 

@@ -18,18 +18,19 @@ Cell = Literal["passed", "failed", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The tests that one candidate adds, and how they ended in each state."""
+    """The tests that candidates add, and how they ended in each state."""
 
-    author: NodeId
+    authors: tuple[NodeId, ...]
+    """The candidates that add them, at least one: several if a line of work branched after it had written them."""
     cells: Mapping[NodeId, Mapping[str, Cell]]
     """The result of each test in each state; `ROOT` is the root state."""
     kin: frozenset[NodeId]
-    """The author, the candidates that share its tests, and those that change the sources as one of them does."""
+    """The authors, and the candidates that change the sources as one of them does."""
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The tests that show something: they fail in the root state and pass with the author's patch."""
-        root, own = self.cells[ROOT], self.cells[self.author]
+        """The tests that show something: they fail in the root state and pass with an author's patch."""
+        root, own = self.cells[ROOT], self.cells[self.authors[0]]
         return tuple(test for test, cell in root.items() if cell == "failed" and own[test] == "passed")
 
     @property

@@ -50,15 +50,15 @@ class CrossCheck:
         for candidate in authors:
             sharing[tuple(self._tests(candidate).items())].append(candidate)
         for tests, sharers in sharing.items():
-            author = sharers[0].node
             try:
-                cells = self._cells(dict(tests), author, nodes) if tests else None
+                cells = self._cells(dict(tests), sharers[0].node, nodes) if tests else None
             except BudgetSpent:
                 if self.session.cancel.is_set() or self.session.components.budget.left_s <= 0:
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
-                yield Row(author, cells, frozenset().union(*(alike[sharer.program] for sharer in sharers)))
+                authors = tuple(sharer.node for sharer in sharers)
+                yield Row(authors, cells, frozenset().union(*(alike[sharer.program] for sharer in sharers)))
 
     def _tests(self, candidate: Candidate) -> dict[str, bytes]:
         """The test files that the candidate's patch adds or changes and that are run with other patches."""

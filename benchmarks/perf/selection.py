@@ -85,7 +85,7 @@ class Case:
         tests = self.tests[author.node - 1]
         states = {ROOT: self.base} | {node: self.variants[node - 1] for node in (*nodes, author.node)}
         kin = frozenset(each.node for each in authors if each.source == author.source)
-        return Row(author.node, {n: {str(t): t.end(v) for t in tests} for n, v in states.items()}, kin)
+        return Row((author.node,), {n: {str(t): t.end(v) for t in tests} for n, v in states.items()}, kin)
 
     def right(self, node: NodeId) -> bool:
         """Whether a candidate's patch is right."""

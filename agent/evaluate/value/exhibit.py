@@ -51,7 +51,8 @@ def shown_candidate(
     }
     change = fenced("change", printable(patch), int(PATCH_BYTES * length))
     same = ": the same ones" if before.failures and {*before.failures} == {*after.failures} else ""
-    return render("judge_candidate", patch=change, before=_counts(before), after=_counts(after) + same, **tests)
+    counts = {"before": _counts(before), "after": _counts(after) + same, "partial": not after.complete}
+    return render("judge_candidate", patch=change, **counts, **tests)
 
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:

@@ -73,4 +73,5 @@ def _has_content(plan: RoundPlan | None) -> bool:
 
 
 def _line(text: str) -> str:
-    return visible(" ".join(terminal_text(text).split()))[:LINE_CHARS]
+    line = visible(" ".join(terminal_text(text).split()))
+    return line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS].rpartition(' ')[0]} [...]"

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from agent.actions import Effect, Shell, effect
+from agent.counting import counted
 from agent.evaluate.transitions import Transition
 from agent.measure.probing.spectrum import affected
 from agent.run.tree.node import Node
 from agent.solver.summaries.record import Record
 from agent.solver.summaries.wording import command, listed, named
+from agent.untrusted import one_line
 
 
 def hypothesis(record: Record) -> str:
     """What the rollout assumed to be wrong: the strategy that it followed, else the labels of its nodes."""
     labelled = [node for node in record.path[1:] if node.label]
     strategies = [node for node in labelled if node.kind == "strategy"]
-    return "; ".join(dict.fromkeys(map(_words, strategies or labelled)))
+    return "; ".join(dict.fromkeys(filter(None, map(_words, strategies or labelled))))
 
 
 def progress(record: Record) -> str:
     """What each node of the path changed in the tests, a sentence each."""
-    return " ".join(f"{_sentence(transition)}." for transition in record.transitions)
+    return " ".join(f"{_sentence(transition, record)}." for transition in record.transitions)
 
 
 def insights(record: Record) -> tuple[str, ...]:
@@ -35,8 +38,8 @@ def insights(record: Record) -> tuple[str, ...]:
             found[f"{what} makes {listed(transition.surely_fixed)} pass"] = None
         if transition.surely_broken:
             found[f"{what} breaks {listed(transition.surely_broken)}"] = None
-        if tests := transition.node.evaluation.reproduced_by:
-            found[f"{what} makes {listed(tests)} pass, which the attempt added"] = None
+        if own := _own_tests(transition.node, record):
+            found[f"{what} makes {own} pass"] = None
         elif transition.none and transition.node.report.valid and record.goals:
             found[f"{what} changed nothing in any test that was run"] = None
     return tuple(found)
@@ -48,8 +51,19 @@ def risks(record: Record) -> tuple[str, ...]:
 
 
 def _words(node: Node) -> str:
-    """A node's label without the prefix that names its policy or kind."""
+    """A node's label without the prefix that names its policy, its kind or the files that a model changed; what the
+    model said when it submitted."""
+    if node.by_model and node.kind != "strategy":
+        submission = node.submission.message if node.submission else ""
+        return one_line(submission or node.label.partition(": ")[2])
     return node.label.removeprefix("mutate: ").removeprefix("strategy: ")
+
+
+def _own_tests(node: Node, record: Record) -> str:
+    """How many tests that the attempt added pass from this node on and fail on the unchanged code, in words."""
+    before = next((parent.evaluation.reproduced_by for parent, n in pairwise(record.path) if n.id == node.id), ())
+    new = [test for test in node.evaluation.reproduced_by if test not in before]
+    return f"{counted(len(new), 'test')} of its own" if new else ""
 
 
 def _what(node: Node, record: Record) -> str:
@@ -61,14 +75,14 @@ def _what(node: Node, record: Record) -> str:
     return f"the edit of {listed(files)}" if files else ""
 
 
-def _sentence(transition: Transition) -> str:
+def _sentence(transition: Transition, record: Record) -> str:
     name = named(transition.node)
     if not transition.node.report.valid:
         return f"{name}: the tests did not run"
     changes = [f"fixes {listed(transition.surely_fixed)}"] if transition.surely_fixed else []
     changes += [f"breaks {listed(transition.surely_broken)}"] if transition.surely_broken else []
-    if own := transition.node.evaluation.reproduced_by:
-        changes.append(f"passes its own tests, which fail on the unchanged code: {listed(own)}")
+    if own := _own_tests(transition.node, record):
+        changes.append(f"passes {own} that did not pass on the unchanged code")
     if transition.node.evaluation.shows_the_issue:
         changes.append("adds tests that show the issue")
     nothing = "changes no test that was run" if transition.none else "is measured"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_uppercase
 
 from agent.actions.excerpt import printable
+from agent.counting import counted
 from agent.evaluate.value.exhibit import fenced, shown_issue
 from agent.measure.diffs import sections
 from agent.models import Message
@@ -28,7 +29,7 @@ TIE = "tie"
 """The answer of a judge who finds none better than the others."""
 MOST_WEIGHT = 5
 TESTS = 20
-"""How many test files a judge is shown."""
+"""How many tests that do not pass with each change a judge is shown."""
 PATCHES_BYTES = 60_000
 ACCOUNTS_BYTES = 16_000
 """Both limits are for all candidates of a group together."""
@@ -85,27 +86,30 @@ def _patches(group: Sequence[Candidate]) -> Iterator[bytes]:
 
 def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
     """How the tests that attempts wrote end with the changes of the group; nothing if none shows the issue."""
-    lines = [
-        f"- {visible(path)} ({_author(row, group)}): {_ends(row, path, group)}"
-        for row in matrix.rows
-        for path in row.shown
-    ]
-    if lines:
-        yield render("tournament_tests", lines=lines[:TESTS])
+    differing, same = list[str](), list[str]()
+    for row in matrix.rows:
+        authors = _authors(row, group)
+        passing = [test for test in row.shown if all(row.cells[each.node][test] == "passed" for each in group)]
+        differing += [
+            f"- {visible(test)} ({authors}): {_ends(row, test, group)}" for test in row.shown if test not in passing
+        ]
+        same += [f"- {counted(len(passing), 'test')} ({authors}): passed with each change"] if passing else []
+    if differing or same:
+        yield render("tournament_tests", lines=[*differing[:TESTS], *same])
 
 
-def _author(row: Row, group: Sequence[Candidate]) -> str:
+def _authors(row: Row, group: Sequence[Candidate]) -> str:
     """Whose tests they are, for a judge of the group."""
     named = list(zip(letters(group), group, strict=True))
-    if names := [name for name, each in named if each.node == row.author]:
-        return f"by {names[0]}"
+    if names := [name for name, each in named if each.node in row.authors]:
+        return f"by {', '.join(names)}"
     kin = [name for name, each in named if each.node in row.kin]
     return f"by another attempt with the change of {' and '.join(kin)}" if kin else "by another attempt"
 
 
-def _ends(row: Row, path: str, group: Sequence[Candidate]) -> str:
-    """How a test file ends with each change."""
-    ends = zip(letters(group), (row.cells[each.node][path] for each in group), strict=True)
+def _ends(row: Row, test: str, group: Sequence[Candidate]) -> str:
+    """How a test ends with each change."""
+    ends = zip(letters(group), (row.cells[each.node][test] for each in group), strict=True)
     return "; ".join(f"{name} {'could not be tested' if cell == 'invalid' else cell}" for name, cell in ends)
 
 
