@@ -111,8 +111,12 @@ def _plain(value: Any) -> Any:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a whole file: a crash leaves the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

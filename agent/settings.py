@@ -356,7 +356,7 @@ class Settings(Section):
 
     @property
     def lines(self) -> int | None:
-        """How many rollouts are to be submitted; None: the policies propose single edits, which are not."""
+        """How many lines of work are to be submitted; None: the policies propose single edits, which are not."""
         if self.single_edits:
             return None
         count = self.search.options.get("n", 1) if self.search.name == "best_of_n" else 1
@@ -364,12 +364,13 @@ class Settings(Section):
 
     @property
     def extra_lines(self) -> int:
-        """How many rollouts may be begun beyond those that are to be submitted."""
+        """How many lines of work may be begun beyond those that are to be submitted."""
         return int(self.search.options.get("over", 0)) if self.search.name == "best_of_n" else 0
 
     @property
     def patience(self) -> int:
-        """How many rollouts in a row may end without anything better; more for a search that was named."""
+        """After how many rollouts in a row without an improvement a round ends: 3 with `auto`, 10 if a search was
+        named."""
         return 3 if self.search.name == "auto" else 10
 
     @property

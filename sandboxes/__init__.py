@@ -6,9 +6,9 @@ A provider keeps *snapshots*. `at(snapshot)` leases a private fork of one; whate
 A snapshot is the whole file system that an action can reach (workspace, `/tmp`, HOME, installed packages). It holds no
 processes: when `exec` returns, everything that it started is dead. A fork sees names, kinds, modes, owners, contents,
 extended attributes and times of modification exactly as the fork that was frozen saw them at its end. Inode numbers,
-times of last access and of status change are no part of a state. Two names of one file stay names of one file until a
-later fork writes to one of them: that parts them, and a tier whose states are overlays cannot do otherwise. Nor can it
-rename a directory that an earlier state holds (EXDEV; `mv` copies instead).
+times of last access and of status change are no part of a state. Hard links stay linked until a later fork
+writes to one of them, since an overlay cannot keep the link. Nor can it rename a directory that an earlier state holds
+(EXDEV; `mv` copies instead).
 
 A command that fails is data, in `ExecResult`; failures of the sandbox itself are the exceptions of `sandboxes.errors`.
 """

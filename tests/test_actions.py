@@ -203,7 +203,7 @@ class TestLooking:
         assert lines == ["12 lines match:", *(f"d/a.txt:{n}:hello" for n in range(1, 12)), "d/b.txt:1:say hello"]
 
     def test_in_one_file_names_it_too(self, box: Sandbox) -> None:
-        assert do(Search("return", "greet.py"), box).text == "1 lines match:\ngreet.py:3:    return text"
+        assert do(Search("return", "greet.py"), box).text == "1 line matches:\ngreet.py:3:    return text"
 
     def test_for_what_is_everywhere_says_how_much_is_missing(self, box: Sandbox) -> None:
         box.write("d/many.txt", b"x" * 100 + b"\n" + b"match\n" * 100_000)

@@ -356,6 +356,11 @@ class TestAnAnswer:
         done = attempt([says("a", *before), says("b", SUBMIT), says("c", SUBMIT)], OLD_BEHAVIOUR)
         assert (done.result.grade, len(done.heard)) == (Grade.BROKEN, requests)
 
+    def test_that_breaks_a_test_and_leaves_a_goal_failing_is_unfinished(self, attempt: Solve) -> None:
+        worse = edit(f"    total += 1\n{BUG}")
+        done = attempt([says("a", worse, TEST), says("b", SUBMIT)], GOAL_FAILS, goals=True, search=BestOfN(1))
+        assert (done.result.grade, bool(done.result.broken)) == (Grade.UNFINISHED, True)
+
     def test_is_the_diff_that_nobody_submitted_where_a_limit_is_reached(self, attempt: Solve) -> None:
         done = attempt([says("a", RIGHT), says("b", looks(1))], limits={"max_calls": 2})
         assert (done.result.status, done.result.grade, done.result.stop) == ("improved", Grade.UNFINISHED, Stop.CALLS)

@@ -151,7 +151,8 @@ def _search(action: Search, box: Sandbox) -> Observation:
     matches.sort(key=lambda line: line.partition(":")[0])
     unread = result.stdout_bytes - len(result.stdout)
     shown = "\n".join(line[:MATCH_CHARS] for line in matches)
-    count = f"{len(matches)}{' or more' if unread else ''} lines match"
+    several = unread or len(matches) > 1
+    count = f"{len(matches)}{' or more' if unread else ''} lines match" if several else "1 line matches"
     return Observation(f"{count}:\n{shown}", elided_bytes=unread)
 
 

@@ -86,7 +86,7 @@ class Debug:
     test: str
     probes: tuple[str, ...] = ()
     """`PATH:LINE`, `PATH:LINE: EXPRESSION` or the name of a function (`agent.measure.probing.probes`) each; without
-    probes, every function that the test calls is shown."""
+    probes, the last call of every function that the test calls is shown."""
     kind: Literal["debug"] = "debug"
 
 
@@ -141,7 +141,7 @@ class Observation:
     text: str
     ok: bool = True
     elided_bytes: int = 0
-    """How many bytes were cut out of the middle of the text."""
+    """How many bytes of the whole output are missing in the text."""
     fork_lost: bool = False
     """A time-out discarded the sandbox's fork, with everything done in it since its last snapshot."""
     refused: bool = False

@@ -152,8 +152,8 @@ def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
     model, url = options.pop("model", settings.primary_model), options.pop("base_url", None)
     if model is None:
         raise ConfigError(
-            f"value `{name}` needs a model, and policy `mutate` has none: set one with "
-            "-c value.model=PROVIDER/NAME, or use --value tests"
+            f"value `{name}` needs a model, and no policy is one: set one with -c value.model=PROVIDER/NAME, or use "
+            "--value tests"
         )
     asked = models(str(model)) if url is None else models(str(model), base_url=str(url))
     return _construct(VALUES[name], {**options, "model": asked}, f"value.{name}")

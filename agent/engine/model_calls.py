@@ -101,7 +101,7 @@ class Forecast:
         """The estimate for a request: its tokens by its length, those of the answer by its limit or the longest answer
         so far. Dollars by the listed price times the surcharge, with a beginning that the provider was just sent at the
         price of its cache; without a listed price, by the highest price so far; 0 if neither is known."""
-        lengths = [len(str(value)) for value in request.conversation]
+        lengths = [len(str(value).encode("utf-8", "surrogatepass")) for value in request.conversation]
         tokens_in = sum(lengths) // BYTES_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
         tokens_out = min(limits, default=self._longest or ANSWER_TOKENS)

@@ -41,7 +41,7 @@ QUICK_S = 60.0
 
 
 def not_submitted(done: Sequence[tuple[Action, Observation]]) -> Observation:
-    """The answer to a `submit` after a call in the same answer that failed, of which the last is named."""
+    """Refuses a `submit`, as an earlier call in the same answer failed; names the last such call."""
     failed = [as_call(action)[0] for action, seen in done if not seen.ok]
     named = f"`{failed[-1]}`, which was called before it in this answer,"
     call = named if failed else "a call before it in this answer"

@@ -1,4 +1,7 @@
-"""The next choice: the orders of people come first, then lines of work that have not ended, then the search."""
+"""The choice of new work: the orders of people come first, then lines of work that have not ended, then the search.
+
+Expansions that a killed process left and states of other runs come before it (`Engine.start`).
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Measurer:
             self._trust.took(tests, report)
         if start is Start.NEW or not cut or (report.valid and not regressions(self.baseline.report, report)):
             return report
-        new = run(Start.NEW)  # no copied run refuses a patch that passes its goals
+        new = run(Start.NEW)  # what a copied run shows as broken is confirmed before a patch is refused
         self.distrust(inconsistent([new, report]))
         return new
 

@@ -118,7 +118,7 @@ class Added:
     choice: Choice | None = None
     """The selection that led here; the same field on every event that ends an expansion."""
     flight: ScheduleEntry | None = None
-    """When it began; the same field on every event that ends an expansion."""
+    """Its place among the expansions that began and ended; the same field on every event that ends an expansion."""
     kind: Literal["added"] = "added"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
         final=ended.final or _counts(run.tree),
         scope=str(verdict.get("scope", "")) if ended.verified or best is None else _unverified_scope(run, best.report),
         first_run_s=run.tree.root.report.duration_s if len(run.tree) else 0.0,
-        grade=_grade(ended, best, verdict),
+        grade=_grade(run, ended, best, verdict),
         broken=broken,
         declared=declared(best.submission, broken) if best else {},
         reproduced_by=best.evaluation.reproduced_by if best else (),
@@ -135,17 +135,21 @@ def _status(name: str) -> Status:
     return name  # type: ignore[return-value]  # narrowed by the assertion
 
 
-def _grade(ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
+def _grade(run: Run, ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
     """The grade of the answer. Runs of earlier versions have a status only."""
-    graded = grade(best, verdict, ()) if best else Grade.NONE
+    graded = grade(best, verdict, _goals(run)) if best else Grade.NONE
     return graded if graded.status == ended.status else _GRADES[_status(ended.status)]
+
+
+def _goals(run: Run) -> Sequence[str]:
+    return goals_of(run.started.task, run.tree.root.report) if run.started else ()
 
 
 def _unverified_scope(run: Run, report: SuiteReport) -> str:
     """What is known of an answer with this report that was not verified, in words; empty if all tests were run."""
     if report.complete:
         return ""
-    goals = goals_of(run.started.task, run.tree.root.report) if run.started else ()
+    goals = _goals(run)
     if goals and set(report.asked or report.outcomes) <= set(goals):
         passing = sum(map(report.passed, goals))
         return f"{passing} of {counted(len(goals), 'goal test')} pass; the other tests were not run"

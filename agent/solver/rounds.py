@@ -91,8 +91,8 @@ class Rounds:
         return node.submitted and not node.evaluation.harm and is_candidate(node, self.session.run.tree.root)
 
     def _late(self) -> bool:
-        """Whether what is left of the limits is for choosing. Single edits may never finish as many rollouts as asked
-        for: they leave later rounds their share."""
+        """Whether only the share of the limits is left that is kept for choosing. Single edits may never finish as many
+        rollouts as asked for: they leave later rounds their share."""
         run, parts, budget = self.session.run, self.parts, self.session.components.budget
         if parts.single_edits:
             return run.round < parts.rounds * budget.used_share()

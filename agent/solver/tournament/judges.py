@@ -91,7 +91,7 @@ def judge_of(
     name = settings.model or proposing
     if name is None and settings.judge in ("criteria", "debate"):
         raise ConfigError(
-            f"tournament.judge={settings.judge} needs a model, and policy `mutate` has none: set one with "
+            f"tournament.judge={settings.judge} needs a model, and no policy is one: set one with "
             "-c tournament.model=PROVIDER/NAME, or use tournament.judge=none"
         )
     return None if name is None or settings.judge == "none" else partial(JUDGES[settings.judge], models(name))
