@@ -123,7 +123,7 @@ class Lab:
 
     def judge(self, snapshot: Snapshot) -> tuple[Evaluation, Evaluation]:
         """The guarded evaluation of a state by all tests, and that of the base state."""
-        return self.scorer.judge(snapshot, (self.root,), self.baseline).evaluation, self.scorer.root
+        return self.scorer.assess(snapshot, (self.root,), self.baseline).evaluation, self.scorer.root
 
     @property
     def root(self) -> Node:

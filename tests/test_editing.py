@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.actions import BadCall, Edit, Replacement, Write, as_call, parse, schema
-from agent.actions.replacing import NoSuchPlace, edited, taken_back
+from agent.actions.replacing import NoSuchPlace, edited, inverse_edit
 from sandboxes import Provider, Sandbox, Snapshot, Workspace
 from tests.acting import do
 
@@ -128,7 +128,7 @@ class TestAnEditOfAText:
         for data in examples(drawn, 12):
             before, after = (text.replace("\udcff", "\n").replace("\r", "") for text in pieces(data, 2))
             if before != after and after:
-                undo = taken_back("f", before, after)
+                undo = inverse_edit("f", before, after)
                 assert undo is not None
                 assert edited(after, undo.old, undo.new, undo.line).text == before
 

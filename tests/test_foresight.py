@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.evaluate.foresight import Foresight, Ranking
+from agent.evaluate.foresight import Foresight, SiblingRanking
 from agent.evaluate.value import EvaluationInput
 from agent.run.tree.tree import Tree
 from tests.test_judging import case, says
@@ -44,21 +44,21 @@ class TestAPlace:
     SIBLINGS = (node(0), node(1, 0), node(2, 0), node(3, 1))
 
     def test_is_a_half_without_siblings_and_nobody_is_asked(self):
-        assert Ranking(says()).expected(among(tree(node(0)))) == 0.5
+        assert SiblingRanking(says()).expected(among(tree(node(0)))) == 0.5
 
     @pytest.mark.parametrize(("ranking", "place"), [("CAB", 1.0), ("BCA", 0.5), ("ABC", 0.0)])
     def test_is_by_the_changes_of_those_made_from_the_same_state(self, ranking, place):
         model = says(ranked(*ranking))
-        assert Ranking(model).expected(among(tree(*self.SIBLINGS))) == place
+        assert SiblingRanking(model).expected(among(tree(*self.SIBLINGS))) == place
         shown = model.heard[0][-1]["content"]
         assert [line for line in shown.splitlines() if line.startswith("+")] == ["+ 1", "+ 2", "+++ b/m.py", "+x = 2"]
 
     @pytest.mark.parametrize("ranking", ["AB", "ABCC", "ABD"])
     def test_is_asked_for_again_where_not_all_are_ranked_once(self, ranking):
         model = says(ranked(*ranking), ranked("A", "C", "B"))
-        assert Ranking(model).expected(among(tree(*self.SIBLINGS))) == 0.5
+        assert SiblingRanking(model).expected(among(tree(*self.SIBLINGS))) == 0.5
         assert "each of A, B, C once" in model.heard[1][-1]["content"]
 
     def test_is_not_given_to_a_state_beside_itself(self):
         same = tree(node(0), node(1, 0, state="new"))
-        assert Ranking(says()).expected(among(same)) == 0.5
+        assert SiblingRanking(says()).expected(among(same)) == 0.5

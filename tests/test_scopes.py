@@ -140,10 +140,10 @@ def test_goal_tests_that_the_first_run_did_not_reach_are_found_in_the_base(provi
     report, evaluation, _ = scorer.score(fixed, long.path)
     assert evaluation.solved
     assert report.passed(GOAL)
-    judgement = scorer.judge(fixed, long.path, report)
-    assert judgement.evaluation.solved
-    assert judgement.broken == ()
-    assert judgement.report.scope == (
+    assessment = scorer.assess(fixed, long.path, report)
+    assert assessment.evaluation.solved
+    assert assessment.broken == ()
+    assert assessment.report.scope == (
         "2 of about 6 tests: those that reach `shapes.py`; the others were not run: "
         "how long all tests take is unknown, and there are only 0 s left for it"
     )
@@ -158,9 +158,9 @@ def test_the_rest_is_run_before_the_answer_where_there_is_time_for_it(provider, 
     changed = long.state({"shapes.py": "def area(a, b):\n    return a * b\n"})
     report, evaluation, _ = scorer.score(changed, long.path)
     assert evaluation.parts["harm"] == 0.0
-    judgement = scorer.judge(changed, long.path, report)
-    assert judgement.report.complete
-    assert judgement.broken == ("tests/test_t.py::test_text",)
+    assessment = scorer.assess(changed, long.path, report)
+    assert assessment.report.complete
+    assert assessment.broken == ("tests/test_t.py::test_text",)
 
 
 @pytest.mark.slow
@@ -170,9 +170,9 @@ def test_what_had_failed_in_the_base_is_not_broken_by_a_run_of_all(provider, tmp
     long = Long(provider, tmp_path, files=red, timing=replace(SHORT, whole_s=4.0, final_s=60.0))
     scorer = long.scoring()
     changed = long.state({"mixing.py": "def add(a, b):\n    return b + a\n"})
-    judgement = scorer.judge(changed, long.path, scorer.score(changed, long.path)[0])
-    assert "tests/test_red.py::test_red" in judgement.report.failures
-    assert judgement.broken == ()
+    assessment = scorer.assess(changed, long.path, scorer.score(changed, long.path)[0])
+    assert "tests/test_red.py::test_red" in assessment.report.failures
+    assert assessment.broken == ()
 
 
 def test_a_change_that_no_test_reaches_breaks_none_and_says_so(long, scorer):

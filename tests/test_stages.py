@@ -175,11 +175,11 @@ def test_a_state_is_accepted_by_its_scope_and_a_patch_by_all_tests(lab, choosy):
     assert evaluation.solved
     assert not report.complete
     assert report.scope == "2 of 11 tests: those that reach `shapes.py`"
-    judgement = choosy.judge(state, lab.path, report)
-    assert judgement.evaluation.solved
-    assert judgement.report.complete
-    assert judgement.report.passed("tests/test_colours.py::test_mix")
-    assert judgement.runs == 2  # its scope, and all
+    assessment = choosy.judge(state, lab.path, report)
+    assert assessment.evaluation.solved
+    assert assessment.report.complete
+    assert assessment.report.passed("tests/test_colours.py::test_mix")
+    assert assessment.runs == 2  # its scope, and all
 
 
 def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
@@ -252,9 +252,9 @@ def test_a_test_that_fails_only_after_the_others_refuses_in_the_end(provider, tm
     )
     report, _, _ = scorer.score(state, lab.path)
     assert report.flaky == ("tests/test_late.py::test_late",)
-    judgement = scorer.judge(state, lab.path, report)
-    assert not judgement.evaluation.solved
-    assert judgement.runs == 2
+    assessment = scorer.assess(state, lab.path, report)
+    assert not assessment.evaluation.solved
+    assert assessment.runs == 2
 
 
 # ---- a test that fails when the weather is bad
@@ -316,10 +316,10 @@ def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outsid
 @pytest.mark.parametrize(("rains", "solved"), [([1, 0], True), ([1, 1], False), ([0], True)])
 def test_a_patch_is_lost_in_its_verification_by_what_fails_twice_only(outside, repaired, seen, rains, solved):
     outside.provider.rains = list(rains)
-    judgement = outside.scorer().judge(repaired, outside.path, seen)
-    assert judgement.evaluation.solved == solved
-    assert judgement.runs == len(rains) + 1
-    assert judgement.report.flaky == ((SKY,) if rains == [1, 0] else ())
+    assessment = outside.scorer().judge(repaired, outside.path, seen)
+    assert assessment.evaluation.solved == solved
+    assert assessment.runs == len(rains) + 1
+    assert assessment.report.flaky == ((SKY,) if rains == [1, 0] else ())
 
 
 def test_more_runs_of_the_base_state_find_rarer_flaky_tests(outside):

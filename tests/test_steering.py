@@ -172,7 +172,7 @@ def facts(made, node_id, own, members):
         [name(child.id) for child in made.children(node_id)],
         {end for end in references if end is not None},
         (made.visits(node_id), round(made.value_sum(node_id), 9), made.value_max(node_id), made.expansions(node_id)),
-        (made.pending(node_id), made.pending_below(node_id), made.open_below(node_id), made.expandable(node_id)),
+        (made.pending_at(node_id), made.pending_below(node_id), made.open_below(node_id), made.expandable(node_id)),
         (made.failures(node_id), made.evaluations(node_id), made.exhausted_for(node_id, "b"), made.pruned(node_id)),
         [(a.known, a.reason, a.policy_id, name(a.child)) for a in made.attempts(node_id)],
         [made.begun(node_id, "fuse", other) for other in own],

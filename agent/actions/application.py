@@ -10,7 +10,7 @@ from typing import assert_never
 from agent.actions import shell
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.actions.irreversible import Kind, irreversible
-from agent.actions.replacing import NoSuchPlace, carried_out, numbered, taken_back, takes_back
+from agent.actions.replacing import NoSuchPlace, apply_edit, inverse_edit, numbered, restores
 from agent.actions.types import Action, Debug, Edit, Invalid, Observation, RunTests, Search, Shell, Submit, View, Write
 from agent.errors import MeasureError
 from agent.parsing import syntax_tree
@@ -159,7 +159,7 @@ def _search(action: Search, box: Sandbox) -> Observation:
 def _edit(action: Edit, box: Sandbox) -> Observation:
     try:
         before = _text(action.path, box)
-        after, places = carried_out(before, action)
+        after, places = apply_edit(before, action)
         box.write(action.path, after.encode("utf-8", "surrogateescape"))
     except OSError as error:
         return _refused(_reason(error, action.path))
@@ -167,7 +167,7 @@ def _edit(action: Edit, box: Sandbox) -> Observation:
         return _refused(f"{action.path} is unchanged: {error}")
     summary = f"{'Created' if before is None else 'Edited'} {action.path}. It reads now:\n{_places(after, places)}"
     undo = (
-        None if before is None or takes_back(action.inverse, before, after) else taken_back(action.path, before, after)
+        None if before is None or restores(action.inverse, before, after) else inverse_edit(action.path, before, after)
     )
     return Observation(summary + _syntax_warning(action.path, before, after), undo=undo)
 
@@ -195,7 +195,7 @@ def _write(action: Write, box: Sandbox) -> Observation:
         return _refused(_reason(error, action.path))
     summary, undo = f"Created {action.path}: {_lines(action.content)}.", None
     if before is not None:
-        undo = taken_back(action.path, before, action.content)
+        undo = inverse_edit(action.path, before, action.content)
         summary = f"Replaced all of {action.path}: it had {_lines(before)} and has {_lines(action.content)} now."
     return Observation(summary + _syntax_warning(action.path, before, action.content), undo=undo)
 

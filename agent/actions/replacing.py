@@ -30,7 +30,7 @@ class Edited(NamedTuple):
     last: int
 
 
-def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]]]:
+def apply_edit(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]]]:
     """A file's text after all replacements of an edit, and the ranges of its new lines (1-based, inclusive).
 
     Raises:
@@ -53,7 +53,7 @@ def carried_out(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]
     return text or "", sorted(places)
 
 
-def taken_back(path: str, before: str, after: str) -> Edit | None:
+def inverse_edit(path: str, before: str, after: str) -> Edit | None:
     """An edit of whole lines that turns the text `after` back into `before`; None if no such edit exists."""
     old, new = (re.findall(r"[^\n]*\n|[^\n]+\Z", text) for text in (after, before))
     same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
@@ -61,10 +61,10 @@ def taken_back(path: str, before: str, after: str) -> Edit | None:
     rest = zip(reversed(old[first + 1 :]), reversed(new[first:]), strict=False)
     last = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
     undo = Edit(path, "".join(old[first : len(old) - last]), "".join(new[first : len(new) - last]), first + 1)
-    return undo if takes_back(undo, before, after) else None
+    return undo if restores(undo, before, after) else None
 
 
-def takes_back(undo: Edit, before: str, after: str) -> bool:
+def restores(undo: Edit, before: str, after: str) -> bool:
     """Whether an edit turns the text `after` back into `before`."""
     try:
         undo.new.encode()  # bytes that are not UTF-8 have no place in a tool call

@@ -105,7 +105,7 @@ class Bench:
         )
 
     def _solved(self, state: Snapshot) -> bool:
-        return self.scorer.judge(state, (self.root,), self.root.report).evaluation.solved
+        return self.scorer.assess(state, (self.root,), self.root.report).evaluation.solved
 
 
 @dataclass(frozen=True, slots=True)

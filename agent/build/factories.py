@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent.engine.components import RoundComponents
 from agent.errors import ConfigError
-from agent.evaluate.foresight import Foresight, Ranking
+from agent.evaluate.foresight import Foresight, SiblingRanking
 from agent.evaluate.value import Value
 from agent.evaluate.value.registry import VALUES
 from agent.measure.scopes.scopes import state_s
@@ -159,13 +159,13 @@ def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
     return _construct(VALUES[name], {**options, "model": asked}, f"value.{name}")
 
 
-def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | Ranking | None:
+def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | SiblingRanking | None:
     """What scores states before they are measured, if a model is to. Raises ConfigError if there is none."""
     if settings.prior == "policy":
         return None
     if settings.primary_model is None:
         raise ConfigError(f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL")
-    return (Foresight if settings.prior == "model" else Ranking)(models(settings.primary_model))
+    return (Foresight if settings.prior == "model" else SiblingRanking)(models(settings.primary_model))
 
 
 def round_components(settings: Settings, models: Callable[[str], Model]) -> RoundComponents | None:

@@ -112,7 +112,7 @@ def solve(
 ) -> None:
     """Find a tested patch for an issue. It is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
-    from agent.cli.interactive import OutputOptions, accepted
+    from agent.cli.interactive import OutputOptions, parse_accept
     from agent.cli.solve import SolveRequest, begin, read_issue
 
     failures = read_failures(from_junit, repo or Path()) if from_junit else ()
@@ -120,7 +120,7 @@ def solve(
     text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
     goal_failing = goal_failing or bool(failures)
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
-    output = OutputOptions(as_json, patch_out, None, accepted(accept), strict, summary_md, quiet)
+    output = OutputOptions(as_json, patch_out, None, parse_accept(accept), strict, summary_md, quiet)
     settings = options.settings_of(context.params, *(["memory.enabled=false"] if no_memory else ()))
     raise typer.Exit(begin(request, settings, out, output, apply=apply))
 
@@ -147,14 +147,14 @@ def resume_run(
     """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
-    from agent.cli.interactive import OutputOptions, accepted, run_interactively, say
+    from agent.cli.interactive import OutputOptions, parse_accept, run_interactively, say
     from agent.run.paths import begun, checkout_of
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
     place = checkout_of(run, by_hand) if apply else None
-    output = OutputOptions(as_json, patch_out, place, accepted(accept), strict, quiet=quiet)
+    output = OutputOptions(as_json, patch_out, place, parse_accept(accept), strict, quiet=quiet)
     begun(run)
     if not quiet:
         say(f"run {run}")

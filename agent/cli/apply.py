@@ -19,11 +19,11 @@ def apply(
     accept: options.Accept = None,
 ) -> None:
     """Apply the patch of a run to its checkout, whole or not at all. Exit code 1 if it is not solved or submitted."""
-    from agent.cli.interactive import accepted, apply_answer
+    from agent.cli.interactive import apply_answer, parse_accept
     from agent.cli.runs import answer_of, read_run
     from agent.run.paths import checkout_of
 
-    kinds = accepted(accept)
+    kinds = parse_accept(accept)
     place = repo or checkout_of(run, "name the checkout: --repo DIR")
     with read_run(run) as opened:
         result = answer_of(opened)

@@ -64,7 +64,7 @@ class OutputOptions:
                 raise UsageError(f"{option} {path} is a directory; name a file")
 
 
-def accepted(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
+def parse_accept(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
     """The value of `--accept`, checked.
 
     Raises:

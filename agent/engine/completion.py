@@ -43,7 +43,7 @@ class FinishedRollouts(View):
 
     def _is_end(self, node_id: NodeId) -> bool:
         tree = self._tree
-        if node_id == tree.root.id or node_id in self._merged or tree.children(node_id) or tree.pending(node_id):
+        if node_id == tree.root.id or node_id in self._merged or tree.children(node_id) or tree.pending_at(node_id):
             return False
         if self._solved_only:
             return tree[node_id].evaluation.solved

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from agent.actions import Debug, Kind
 from agent.budget import Budget
-from agent.evaluate.foresight import Foresight, Ranking
+from agent.evaluate.foresight import Foresight, SiblingRanking
 from agent.evaluate.reproduction import Finding
 from agent.evaluate.value import Value
 from agent.measure import SuiteReport
@@ -183,7 +183,7 @@ class Components:
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
     timing: Timing = field(default_factory=Timing)
     """How long runs of the tests may take."""
-    foresight: Foresight | Ranking | None = None
+    foresight: Foresight | SiblingRanking | None = None
     """Says what to expect of a state before it is measured; None: its prior is the policy's."""
     rounds: RoundComponents | None = None
     """None: one search, until a state is solved."""

@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expansion:
-    """A selected operation from the moment at which it begins. It is the `agent.engine.turns.Host` of its policy."""
+    """A selected operation from the moment at which it begins: the `agent.engine.turns.TurnContext` of its policy."""
 
     context: Context
     choice: Choice
@@ -320,7 +320,7 @@ class Expansion:
             last = children[0]
         if not last.by_model or last.kind == "strategy":
             return Tried(last.label, node=last)
-        if tree.pending(last.id) or tree.view(OpenLines, OpenLines).waits(last.id):
+        if tree.pending_at(last.id) or tree.view(OpenLines, OpenLines).waits(last.id):
             return Tried(last.label)  # it may still become right
         return self._line(tree[self.node], last)
 

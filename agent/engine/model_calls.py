@@ -47,7 +47,7 @@ class Request:
         return digest_of([self.model, conversation, self.sampling])
 
 
-class Answers:
+class RecordedAnswers:
     """Recorded answers that were not used yet. Each is given once, to an equal request. Thread-safe."""
 
     def __init__(self, recorded: Iterable[Asked] = ()) -> None:
@@ -130,7 +130,7 @@ class ModelGateway:
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._run, self._budget = record, record.run, record.budget
-        self._paid = Answers(self._run.asked)
+        self._paid = RecordedAnswers(self._run.asked)
         self._forecast = Forecast()
         for asked in self._run.asked:
             self._forecast.learn(asked)

@@ -19,7 +19,7 @@ from agent.run.tree.node import Step
 from sandboxes import Provider, Sandbox, SandboxLost, Snapshot
 
 
-class Host(Protocol):
+class TurnContext(Protocol):
     """The caller of `Turns`: an expansion, or a recorded path that is carried out again."""
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
@@ -72,7 +72,7 @@ class Turns:
     limit: int
     """Turns after which the state is measured even when the policy would go on."""
     temporary: TemporarySnapshots
-    host: Host
+    context: TurnContext
     allowed: Collection[Kind] = ()
     """Irreversible commands that may be run."""
     keep: Callable[[bytes], str] | None = None
@@ -90,7 +90,7 @@ class Turns:
         while len(taken.steps) < self.limit:
             try:
                 with self.provider.at(taken.state) as box:
-                    proposal = self.policy.propose(self.host.position(box, taken.steps), rng)
+                    proposal = self.policy.propose(self.context.position(box, taken.steps), rng)
                     if not (proposal.actions or proposal.message):
                         label = proposal.label or taken.last.label
                         return replace(taken, last=replace(taken.last, label=label), line_end=proposal.line_end)
@@ -103,7 +103,7 @@ class Turns:
             prior = taken.last.prior ** (1 - 1 / count) * proposal.prior ** (1 / count)
             line_end = "submitted" if step.submission else proposal.line_end
             taken = TurnsResult(state, (*taken.steps, step), replace(proposal, prior=prior), line_end)
-            if proposal.final or line_end or self.host.ends_after(len(taken.steps)):
+            if proposal.final or line_end or self.context.ends_after(len(taken.steps)):
                 break
         return taken
 
@@ -111,9 +111,9 @@ class Turns:
         """Apply a proposal in a fork of the state that the turns so far have led to."""
         step = Step(proposal.actions, (), proposal.message, proposal.usage, self.policy.policy_id)
         last, talks = proposal.final or self.limit == 1, bool(proposal.message)
-        if last and not (talks or taken.steps) and (known := self.host.known_state(step)) is not None:
+        if last and not (talks or taken.steps) and (known := self.context.known_state(step)) is not None:
             return known, step
-        state, observations = self._act(taken.state, proposal.actions, box, self.host.review(taken.steps), talks)
+        state, observations = self._act(taken.state, proposal.actions, box, self.context.review(taken.steps), talks)
         return state, replace(step, observations=observations)
 
     def _act(
@@ -128,7 +128,7 @@ class Turns:
             ran = bool(position) and isinstance(todo[position - 1], Shell)
             if not saved and (ran or not isinstance(action, (Edit, Write))):
                 state, saved = self._saved(state, box, observations, ran), True
-            values = partial(self.host.show_values, state)
+            values = partial(self.context.show_values, state)
             tests = partial(review.tested, state, answered=tuple(observations))
             submit = partial(review.submitted, state, answered=tuple(observations)) if talks else None
             done = tuple(zip(todo, observations, strict=False))

@@ -45,7 +45,7 @@ class Foresight:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class SiblingRanking:
     """One request per state that is not the first to be made from its parent, before it is measured: it is ranked among
     its siblings, as Agent Q's critic ranks the actions that were proposed (arXiv 2408.07199). A sibling keeps the place
     that it had among those before it."""

@@ -21,7 +21,7 @@ from agent.evaluate.own_tests import OwnTests
 from agent.evaluate.reproduction import Finding, valued
 from agent.evaluate.value import EvaluationInput, Value
 from agent.evaluate.value_trace import describe
-from agent.evaluate.verification import Judgement
+from agent.evaluate.verification import Assessment
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.flaky import with_retries
@@ -203,7 +203,7 @@ class StagedScorer:
         probed = run_probes(self._provider, self.task, snapshot, self._base, put_back, test, probes, rules)
         return describe(probed, test, probes)
 
-    def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
+    def assess(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Assessment:
         """Run the whole suite afresh, whatever is known, and again if the result contradicts `before`, the search's
         report of the same patch: only tests that fail both times count as failed."""
         report, runs = self._measurer.check(snapshot, self.task.goal_tests, self._left_s())
@@ -216,7 +216,7 @@ class StagedScorer:
         flags, more = self._flags(snapshot, report)
         flags += hard_coded(self._provider, self._base, snapshot, self.task, self._measurer.protection)
         evaluation = guard.cap(self._value.evaluate(self._case(snapshot, path, report)), self.root, flags)
-        return Judgement(
+        return Assessment(
             report,
             evaluation,
             improved=not evaluation.tampered and self._improves(report, evaluation),

@@ -24,7 +24,7 @@ _ALONE = dict.fromkeys(("GIT_DIR", "HOME", "XDG_CONFIG_HOME"), "/nonexistent") |
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Assessment:
     """A run of the whole suite and the conclusions from it."""
 
     report: SuiteReport
@@ -39,10 +39,10 @@ class Judgement:
     """Suite runs that it took."""
 
 
-class Suite(Protocol):
+class Verifier(Protocol):
     """Runs the whole suite in a state, ignoring earlier results."""
 
-    def judge(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Judgement:
+    def assess(self, snapshot: Snapshot, path: tuple[Node, ...], before: SuiteReport) -> Assessment:
         """Measure, evaluate and guard a state below `path`. `before` is the search's report of the same patch."""
         ...
 
@@ -55,7 +55,7 @@ class Verdict:
     solved: bool = False
     improved: bool = False
     broken: tuple[str, ...] = ()
-    """As in `Judgement`."""
+    """As in `Assessment`."""
     applied: bool = False
     """Whether there is a patch, and it applies to the base state."""
     invalid: bool = False
@@ -88,7 +88,7 @@ class Verdict:
         }
 
 
-def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suite) -> Verdict:
+def verify(provider: Provider, root: Node, node: Node, patch: bytes, verifier: Verifier) -> Verdict:
     """Check whether the node's patch alone, applied to the root, reproduces what the node's state achieved."""
     base = root.snapshot
     if not patch:
@@ -97,21 +97,21 @@ def verify(provider: Provider, root: Node, node: Node, patch: bytes, suite: Suit
         patched, why = apply_patch(provider, base, patch)
         if patched is None:
             return Verdict(patch, why=f"the patch does not apply to the base: {why}")
-        judgement = suite.judge(temporary.add(patched), (root,), node.report)
-    report = judgement.report
+        assessment = verifier.assess(temporary.add(patched), (root,), node.report)
+    report = assessment.report
     return Verdict(
         patch=patch,
-        solved=judgement.evaluation.solved,
-        improved=judgement.improved,
-        broken=judgement.broken,
+        solved=assessment.evaluation.solved,
+        improved=assessment.improved,
+        broken=assessment.broken,
         applied=True,
         invalid=not report.valid,
-        remarks=judgement.remarks,
-        why=judgement.evaluation.notes,
+        remarks=assessment.remarks,
+        why=assessment.evaluation.notes,
         final={"passed": len(report.passes), "failed": len(report.failures)},
         flaky=report.flaky,
         scope=report.scope,
-        measurements=judgement.runs,
+        measurements=assessment.runs,
     )
 
 

@@ -122,11 +122,11 @@ def is_candidate(node: Node, root: Node) -> bool:
 
 
 def _rollout(path: tuple[Node, ...], starts: Sequence[NodeId]) -> Rollout:
-    best = max(path[1:], key=lambda node: _promise(node, path[0]))
+    best = max(path[1:], key=lambda node: _offer_key(node, path[0]))
     return Rollout(tuple(node.id for node in path), best.id, max(1, sum(path[-1].id >= start for start in starts)))
 
 
-def _promise(node: Node, root: Node) -> tuple[bool, bool, bool, float, int]:
+def _offer_key(node: Node, root: Node) -> tuple[bool, bool, bool, float, int]:
     """A sort key: the greater, the better the patch of the node."""
     age = node.id if node.by_model else -node.id
     return is_candidate(node, root), node.evaluation.solved, node.submitted, node.value, age

@@ -305,7 +305,7 @@ class Run:
                 self.tree.forget(self._since)
                 self._since = RoundStart.now(self.tree, ROOT)
                 self.marks.append(self.mark)
-                self.earlier_proposals = self.tree.proposals.made_at(ROOT)
+                self.earlier_proposals = self.tree.proposals.proposals_from(ROOT)
                 for order in event.repairs:
                     self.steering.give(order, self.tree, 0)
 

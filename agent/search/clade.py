@@ -126,7 +126,7 @@ class _Measurements(View):
     def changed(self, node_id: NodeId) -> None:
         """Count new measurements and expansions of the node."""
         tree = self._tree
-        begun, pending = 1 + tree.begun(node_id, "measure"), tree.pending(node_id)
+        begun, pending = 1 + tree.begun(node_id, "measure"), tree.pending_at(node_id)
         self.begun += begun - self._begun[node_id]
         self.expanding += pending - self._pending[node_id]
         self._begun[node_id], self._pending[node_id] = begun, pending

@@ -37,7 +37,7 @@ class OpenLines(View):
         if node_id == self._tree.root.id:
             return
         tree, node = self._tree, self._tree[node_id]
-        is_last = node.by_model and node.kind != "strategy" and not tree.pending(node_id)
+        is_last = node.by_model and node.kind != "strategy" and not tree.pending_at(node_id)
         is_last = is_last and not any(attempt.child is not None for attempt in tree.attempts(node_id))
         aborted = node.evaluation.aborted
         ended = bool(node.line_end) or not tree.expandable(node_id)

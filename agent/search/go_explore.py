@@ -112,7 +112,7 @@ class _Archive(View):
         if since is None or (node := tree.with_state(tree[since].evaluation.return_to)) is None:
             return None
         is_open = (tree.depth(node.id), node.id) in self.cells[self.cell_of[node.id]].open
-        gone_on = tree.pending(node.id) or any(child.id > since for child in tree.children(node.id))
+        gone_on = tree.pending_at(node.id) or any(child.id > since for child in tree.children(node.id))
         return node.id if is_open and not gone_on else None
 
     def facts(self, index: int) -> Facts:

@@ -131,14 +131,14 @@ class CandidatePool:
         tree, goals = self._run.tree, self.scorer.task.goal_tests
         better = [node for node in tree if is_candidate(node, tree.root)]
 
-        def promise(node: Node) -> tuple[bool, bool, bool, float, bool, int]:
+        def sort_key(node: Node) -> tuple[bool, bool, bool, float, bool, int]:
             done, evaluation = node.submitted and not goals, node.evaluation
             age = -node.id if node.by_model and not evaluation.solved else node.id
             return not evaluation.solved, not done, not evaluation.accepted, -node.value, not node.submitted, age
 
-        return sorted(better, key=promise)[:CANDIDATES]
+        return sorted(better, key=sort_key)[:CANDIDATES]
 
-    def facts(self, node: Node) -> tuple[Grade, int, int]:
+    def verified_rank(self, node: Node) -> tuple[Grade, int, int]:
         """What is certain of a verified candidate, the higher the better: its grade, how many goal tests pass with it,
         and minus how many other tests it breaks."""
         passing = sum(node.report.passed(test) for test in self.scorer.task.goal_tests)
@@ -164,7 +164,7 @@ class CandidatePool:
                 log.warning("node %d cannot be verified and is skipped: %s", candidate.id, lost)
                 error = error or lost
         if self.preferred is not None:
-            answer = max(self._verified(self.preferred), key=self.facts, default=answer)
+            answer = max(self._verified(self.preferred), key=self.verified_rank, default=answer)
         verdict = self._run.verdict(answer.id) or {} if answer else {}
         return end(self._session, self.grade(answer).status if answer else "no_patch", answer, stop, error, verdict)
 

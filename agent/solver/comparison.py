@@ -108,7 +108,7 @@ class Comparison:
         earlier one shares."""
         run, most = self.session.run, max(CANDIDATES, self.parts.rollouts)
         distinct = list({rollout.best: rollout for rollout in reversed(run.rollouts())}.values())
-        ranked = sorted(distinct, key=lambda rollout: _promise(run, rollout))
+        ranked = sorted(distinct, key=lambda rollout: _sort_key(run, rollout))
         by_round = ([rollout for rollout in ranked if rollout.round == n][:most] for n in range(1, run.round + 1))
         return list(chain.from_iterable(by_round))
 
@@ -141,7 +141,7 @@ class Comparison:
                 )
 
 
-def _promise(run: Run, rollout: Rollout) -> tuple[bool, bool, bool, float, int]:
+def _sort_key(run: Run, rollout: Rollout) -> tuple[bool, bool, bool, float, int]:
     """A sort key: the lower, the more promising the rollout's best state."""
     node = run.tree[rollout.best]
     evaluation = node.evaluation

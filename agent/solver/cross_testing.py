@@ -57,8 +57,8 @@ class CrossCheck:
                     raise
                 continue  # the tests of a later author may be known
             if cells is not None:
-                authors = tuple(sharer.node for sharer in sharers)
-                yield Row(authors, cells, frozenset().union(*(alike[sharer.program] for sharer in sharers)))
+                kin = frozenset().union(*(alike[sharer.program] for sharer in sharers))
+                yield Row(tuple(sharer.node for sharer in sharers), cells, kin)
 
     def _tests(self, candidate: Candidate) -> dict[str, bytes]:
         """The test files that the candidate's patch adds or changes and that are run with other patches."""

@@ -52,7 +52,7 @@ class Rounds:
                 if stop not in (Stop.FINISHED, Stop.EXHAUSTED):
                     self._judge_by_rules(stop)
                     return stop
-                if (end := self._judge()) is not None:
+                if (end := self._compare_rollouts()) is not None:
                     return end
                 self._begin_next()
             except (BudgetSpent, RamifyError, SandboxError) as error:
@@ -98,7 +98,7 @@ class Rounds:
             return run.round < parts.rounds * budget.used_share()
         return self._finished.count > 1 and budget.used_share(but=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
 
-    def _judge(self) -> Stop | None:
+    def _compare_rollouts(self) -> Stop | None:
         """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:
         another round follows."""
         comparison, candidates = self._comparison, []

@@ -136,7 +136,7 @@ def test_an_honest_state_costs_one_more_run_and_its_verification_none(lab):
     state = lab.state({"calc.py": FIXED + "\n# honest\n"})
     report, evaluation, runs = lab.scorer.score(state, (lab.root,))
     assert (evaluation.solved, runs) == (True, 3)
-    assert lab.scorer.judge(state, (lab.root,), report).runs == 1
+    assert lab.scorer.assess(state, (lab.root,), report).runs == 1
 
 
 def test_a_state_that_repairs_no_test_is_run_in_no_copy(lab):

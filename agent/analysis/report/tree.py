@@ -71,6 +71,6 @@ def _remarks(tree: Tree, node: Node) -> Iterator[str]:
     sources = tree.structure.sources(node.id)
     if others := [str(source) for source in sources if source not in node.parents]:
         yield f"also reached from {', '.join(others)}"
-    times = sum(tree.proposals.times(source, node.id) for source in sources)
+    times = sum(tree.proposals.edge_count(source, node.id) for source in sources)
     if times > 1:
         yield f"proposed {counted(times, 'time')}"

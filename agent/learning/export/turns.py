@@ -18,7 +18,7 @@ from agent.models.wire import sendable
 from agent.parsing import loads
 from agent.policy.chat.briefing import introduction, measured
 from agent.policy.chat.conventions import CONVENTIONS, from_note
-from agent.policy.chat.dialects import NATIVE, TEXT, accepted
+from agent.policy.chat.dialects import NATIVE, TEXT, as_server_accepts
 from agent.policy.chat.transcript import unpack
 from agent.run.action_log import task_of
 from agent.run.events import Asked
@@ -167,7 +167,7 @@ def _is_of(asked: Asked, step: Step) -> bool:
     stored = unpack(step.message)
     if stored is None:
         return False
-    answer, recorded = stored["answer"], accepted(asked.answer.message)
+    answer, recorded = stored["answer"], as_server_accepts(asked.answer.message)
     same_calls = "tool_calls" not in answer or answer["tool_calls"] == recorded.get("tool_calls")
     return same_calls and answer.get("content") in (recorded.get("content"), asked.answer.text)
 

@@ -86,7 +86,7 @@ class _Native:
         return ""
 
     def parse(self, answer: Completion) -> ParsedReply:
-        return _reply(accepted(answer.message), answer.text, _parsed(answer.tool_calls), answer)
+        return _reply(as_server_accepts(answer.message), answer.text, _parsed(answer.tool_calls), answer)
 
     def format_error(self, reply: ParsedReply, *, cut_off: bool) -> list[Message]:
         if not reply.problems:
@@ -148,7 +148,7 @@ NATIVE: ToolDialect = _Native()
 TEXT: ToolDialect = _Text()
 
 
-def accepted(message: Message) -> Message:
+def as_server_accepts(message: Message) -> Message:
     """An answer in a form that servers accept back, its calls repaired where needed."""
     calls = message.get("tool_calls")
     return {**message, "tool_calls": [_readable(call) for call in calls]} if calls else message

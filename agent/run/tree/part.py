@@ -98,8 +98,8 @@ class TreePart(Tree):
     def ended(self, node_id: NodeId) -> int:
         return self._whole.ended(self._outer[node_id]) - self._of(node_id).ended
 
-    def pending(self, node_id: NodeId) -> int:
-        return self._whole.pending(self._outer[node_id])
+    def pending_at(self, node_id: NodeId) -> int:
+        return self._whole.pending_at(self._outer[node_id])
 
     def pending_below(self, node_id: NodeId) -> int:
         return self._whole.pending_below(self._outer[node_id]) - self._outside_part(node_id)[0]

@@ -53,12 +53,12 @@ class Tree:
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
         self._subtrees = SubtreeCounts(self.structure)
-        self._begun: list[int] = []
+        self._expanded: list[int] = []
         self._ended: list[int] = []
         self._attempts: list[list[Attempt]] = []
         self._failures: dict[NodeId, list[str]] = {}
         self._measured_again: dict[NodeId, list[Evaluation]] = {}
-        self._works: Counter[Work] = Counter()
+        self._begun: Counter[Work] = Counter()
         self._exhausted: set[tuple[NodeId, str]] = set()
         self._closed: set[NodeId] = set()
         self._pruned: set[NodeId] = set()
@@ -143,20 +143,20 @@ class Tree:
     def expansions(self, node_id: NodeId) -> int:
         """Expansions of the node that were recorded (children, duplicates and failures) or are in flight. Merges with
         other branches and repeated measurements do not count."""
-        return self._begun[node_id] + self._pending[node_id]
+        return self._expanded[node_id] + self._pending[node_id]
 
     def ended(self, node_id: NodeId) -> int:
         """Choices that were carried out at the node, whatever their act and their result."""
         return self._ended[node_id]
 
-    def pending(self, node_id: NodeId) -> int:
+    def pending_at(self, node_id: NodeId) -> int:
         """Expansions of the node that are in flight."""
         return self._pending[node_id]
 
     def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
         """How often exactly this was begun at the node: expanded by that policy, fused with that `other`, or measured
         again. What is in flight counts, and what failed."""
-        return self._works[node_id, act, other, policy_id]
+        return self._begun[node_id, act, other, policy_id]
 
     def pending_below(self, node_id: NodeId) -> int:
         """Choices in flight in the subtree. A search counts them as visits without value (virtual loss)."""
@@ -206,7 +206,7 @@ class Tree:
         self._nodes.append(node)
         self._by_hash.setdefault(node.state_hash, node.id)
         self.structure.add(node.parents)
-        self._begun.append(0)
+        self._expanded.append(0)
         self._ended.append(0)
         self._attempts.append([])
         if node.evaluation.solved:
@@ -300,7 +300,7 @@ class Tree:
     def _add_pending(self, work: Work, change: int) -> None:
         node_id, act, _, _ = work
         self.in_flight += change
-        self._works[work] += change
+        self._begun[work] += change
         if act == "expand":
             self._pending[node_id] += change
         self._views.changed(node_id)
@@ -308,8 +308,8 @@ class Tree:
         self._views.changed_below(node_id)
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
-        self._works[node_id, act, other, policy_id] += 1
-        self._begun[node_id] += act == "expand"
+        self._begun[node_id, act, other, policy_id] += 1
+        self._expanded[node_id] += act == "expand"
         self._ended[node_id] += 1
         self.ended_expansions += 1
         self._views.changed(node_id)
@@ -327,11 +327,11 @@ class TranspositionIndex:
 
     def __init__(self) -> None:
         self._led_to: dict[tuple[NodeId, str], NodeId] = {}
-        self._times: Counter[tuple[NodeId, NodeId]] = Counter()
+        self._edge_counts: Counter[tuple[NodeId, NodeId]] = Counter()
 
     def record(self, parent: NodeId, child: NodeId, proposal: str) -> None:
         """An expansion of `parent` led to `child`; `proposal` is what it proposed in canonical form."""
-        self._times[parent, child] += 1
+        self._edge_counts[parent, child] += 1
         if proposal:
             self._led_to.setdefault((parent, proposal), child)
 
@@ -339,13 +339,13 @@ class TranspositionIndex:
         """Where the same proposal led to from the same state, if it was made there before."""
         return self._led_to.get((parent, proposal)) if proposal else None
 
-    def made_at(self, parent: NodeId) -> frozenset[str]:
+    def proposals_from(self, parent: NodeId) -> frozenset[str]:
         """What was proposed at a state and led somewhere, in canonical form."""
         return frozenset(proposal for above, proposal in self._led_to if above == parent)
 
-    def times(self, parent: NodeId, child: NodeId) -> int:
+    def edge_count(self, parent: NodeId, child: NodeId) -> int:
         """How often what was proposed at `parent` led to `child`."""
-        return self._times[parent, child]
+        return self._edge_counts[parent, child]
 
 
 class Views:

@@ -11,7 +11,7 @@ from agent.budget import Usage
 from agent.engine.merge import NotFused, join
 from agent.engine.session import Session
 from agent.evaluate.scorer import StagedScorer
-from agent.evaluate.verification import Judgement
+from agent.evaluate.verification import Assessment
 from agent.measure.regressions import must_pass
 from agent.run.events import Added, Spent
 from agent.run.temporary_snapshots import TemporarySnapshots
@@ -54,26 +54,26 @@ class Integration:
                 names them.
         """
         goals = [test for part in (search.part, *self.merged(plan)) for test in part.goal_tests]
-        with self._joined(search, work) as (snapshots, state, judgement):
-            report = judgement.report
+        with self._joined(search, work) as (snapshots, state, assessment):
+            report = assessment.report
             if not report.valid or not report.conclusive:
                 raise NotFused(f"the tests gave no valid result with part {search.part.id} merged: {report.problem}")
             required = dict.fromkeys((*goals, *must_pass(self._run.tree.root.report)))
             if failing := [test for test in required if not report.passed(test)]:
                 raise NotFused(f"with it merged, these tests do not pass: {', '.join(failing[:10])}")
-            if search.part.goal_tests and judgement.evaluation.value <= self.tip.value:
-                raise NotFused(f"part {search.part.id} is not trusted: {judgement.evaluation.notes}")
+            if search.part.goal_tests and assessment.evaluation.value <= self.tip.value:
+                raise NotFused(f"part {search.part.id} is not trusted: {assessment.evaluation.notes}")
             snapshots.keep(state)
             there = {search.part.id, *(part.id for part in self.merged(plan))}
-            self._add(search, state, judgement, MERGED, self._turns(work, whole=there.issuperset(p.id for p in plan)))
+            self._add(search, state, assessment, MERGED, self._turns(work, whole=there.issuperset(p.id for p in plan)))
 
     def keep(self, search: PartAttempt, work: PartResult) -> None:
         """Keep the best state of an unfinished part as a leaf, if it is an improvement and breaks nothing."""
         try:
-            with self._joined(search, work) as (snapshots, state, judgement):
-                if judgement.improved and judgement.evaluation.value > self._best_value():
+            with self._joined(search, work) as (snapshots, state, assessment):
+                if assessment.improved and assessment.evaluation.value > self._best_value():
                     snapshots.keep(state)
-                    self._add(search, state, judgement, PARTIAL, self._turns(work, whole=False))
+                    self._add(search, state, assessment, PARTIAL, self._turns(work, whole=False))
         except NotFused as why:
             log.info("part %s: %s", search.part.id, why)
 
@@ -84,7 +84,7 @@ class Integration:
     @contextmanager
     def _joined(
         self, search: PartAttempt, work: PartResult
-    ) -> Iterator[tuple[TemporarySnapshots, Snapshot, Judgement]]:
+    ) -> Iterator[tuple[TemporarySnapshots, Snapshot, Assessment]]:
         """The integrated state with the part's changes, and the result of its whole test suite. The state is discarded
         at the end of the block unless it is kept.
 
@@ -97,9 +97,9 @@ class Integration:
         with TemporarySnapshots(self._provider) as snapshots:
             names = f"the integrated state (with {self._others(search)})", name
             state = snapshots.add(join(self._provider, work.base, tip.snapshot, work.state, names))
-            judgement = self._scorer.judge(state, self._run.tree.path(tip.id), tip.report)
-            self._session.record(Spent(Usage(measurements=judgement.runs), "merge", tip.id))
-            yield snapshots, state, judgement
+            assessment = self._scorer.assess(state, self._run.tree.path(tip.id), tip.report)
+            self._session.record(Spent(Usage(measurements=assessment.runs), "merge", tip.id))
+            yield snapshots, state, assessment
 
     @staticmethod
     def _turns(work: PartResult, *, whole: bool) -> tuple[Step, ...]:
@@ -110,11 +110,11 @@ class Integration:
         return (work.turn if whole else replace(work.turn, actions=(), observations=()),)
 
     def _add(
-        self, search: PartAttempt, state: Snapshot, judgement: Judgement, kind: str, turns: tuple[Step, ...]
+        self, search: PartAttempt, state: Snapshot, assessment: Assessment, kind: str, turns: tuple[Step, ...]
     ) -> None:
-        tip, evaluation, name = self.tip, judgement.evaluation, search.part.id
+        tip, evaluation, name = self.tip, assessment.evaluation, search.part.id
         label = f"merge {name}" if kind == MERGED else f"{name}, not done"
-        node = Node(len(self._run.tree), (tip.id,), turns, state, judgement.report, evaluation, policy_id=name,
+        node = Node(len(self._run.tree), (tip.id,), turns, state, assessment.report, evaluation, policy_id=name,
                     terminal=evaluation.solved, label=label, kind=kind)  # fmt: skip
         self._session.record(Added(node, self._session.components.budget.elapsed_s))
 

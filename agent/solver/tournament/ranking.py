@@ -109,10 +109,10 @@ def rank(
     others = entrants[len(equals) :]
     if len(equals) < 2:
         return Ranking(tuple(entrants))
-    names = [entrant.node for entrant in equals]
+    node_ids = [entrant.node for entrant in equals]
     authors = [each for entrant in equals for each in (entrant.candidate, *entrant.others)]
-    matrix = cross_test(authors, names) if judge is not None or len(equals) > 2 else UNTESTED
-    checked = matrix.scores(names) if matrix.rows else {}
+    matrix = cross_test(authors, node_ids) if judge is not None or len(equals) > 2 else UNTESTED
+    checked = matrix.scores(node_ids) if matrix.rows else {}
     before = tuple(known)
     if judge is None:
         return _ranking(equals, others, (), before, checked, None)
@@ -151,9 +151,9 @@ def _ranking(
 ) -> Ranking:
     """The ranking after a tournament of the equals, if there was one, with the earlier ballots on them."""
     cast = (ballot for stage in bracket for match in stage for ballot in match.ballots)
-    names = [entrant.node for entrant in equals]
-    won = wins(dict.fromkeys((*before, *cast)), names)
-    strong = strengths(names, won) if won or bracket else {}
+    node_ids = [entrant.node for entrant in equals]
+    won = wins(dict.fromkeys((*before, *cast)), node_ids)
+    strong = strengths(node_ids, won) if won or bracket else {}
     last_won = {match.winner: number for number, stage in enumerate(bracket, 1) for match in stage}
 
     def sort_key(entrant: Entrant) -> tuple[int, float, tuple[float, Merit]]:
@@ -178,20 +178,20 @@ def _run_stages(
     stages: list[tuple[Match, ...]] = []
     while len(left) > 1:
         stages.append(
-            tuple(_match([by_node[node] for node in names], collector, checked) for names in draw(left, group))
+            tuple(_match([by_node[node] for node in node_ids], collector, checked) for node_ids in draw(left, group))
         )
         left = [match.winner for match in stages[-1]]
     return tuple(stages)
 
 
 def _match(group: Sequence[Entrant], collector: VoteCollector, checked: Mapping[NodeId, float]) -> Match:
-    names = tuple(entrant.node for entrant in group)
+    node_ids = tuple(entrant.node for entrant in group)
     if len(group) == 1:
-        return Match(names, names[0], "bye")
+        return Match(node_ids, node_ids[0], "bye")
     ballots = collector.collect(tuple(entrant.candidate for entrant in group))
-    tally = Match(names, names[0], "votes", ballots).tally
+    tally = Match(node_ids, node_ids[0], "votes", ballots).tally
     most = max(tally.values(), default=0)
     first = [entrant for entrant in group if tally[entrant.node] == most]
     if len(first) == 1:
-        return Match(names, first[0].node, "votes", ballots)
-    return Match(names, max(first, key=partial(_merit, checked)).node, "rule", ballots)
+        return Match(node_ids, first[0].node, "votes", ballots)
+    return Match(node_ids, max(first, key=partial(_merit, checked)).node, "rule", ballots)

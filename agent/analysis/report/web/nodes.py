@@ -46,7 +46,7 @@ def _state(run: Run, node: Node) -> str:
 def _marks(run: Run, node: Node, *, compared: bool) -> list[str]:
     """All marks that apply to a state besides."""
     tree, sources = run.tree, run.tree.structure.sources(node.id)
-    arrivals = sum(tree.proposals.times(source, node.id) for source in sources)
+    arrivals = sum(tree.proposals.edge_count(source, node.id) for source in sources)
     marks = {
         "merged": len(node.parents) > 1 or arrivals > 1 or len(sources) > 1,
         "open": tree.expandable(node.id),
