@@ -209,8 +209,9 @@ class TournamentSettings(Section):
     model is asked or the votes are level (`agent.solver.cross_testing`). A candidate's tests are run on the root state
     and on each candidate."""
     stop_agreed: bool = True
-    """Whether a round ends early when more than half of its rollouts, and at least three, make the same change, which
-    breaks nothing and solves the task or, where no goal is known, was submitted. Comments and layout do not count."""
+    """Whether a round ends early when more than half of its rollouts, and at least three, break nothing and solve the
+    task or, where no goal is known, were submitted, and make the same change or were all accepted by a critic. Comments
+    and layout do not count."""
     model_summaries: bool = False
     """Whether a model, if there is one, summarises all rollouts before they are voted on; else only those that a next
     round is told of."""

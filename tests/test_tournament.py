@@ -15,8 +15,10 @@ from agent.analysis.report.bracket import brackets
 from agent.budget import BudgetSpent, Stop
 from agent.errors import ModelError
 from agent.run.ballots import Ballot
+from agent.run.cross_tests import Matrix, Row
 from agent.run.events import Added, Noted, Round, Started
 from agent.run.run import Run
+from agent.run.tree.node import ROOT
 from agent.solver.tournament import comparisons, rank
 from agent.solver.tournament.baselines import baselines
 from agent.solver.tournament.bracket import draw
@@ -157,6 +159,21 @@ def test_candidates_with_the_same_change_of_the_sources_need_no_vote():
     with_test = candidate(2, b"+ 1\n+ test\n", source=b"+ 1\n", reproduction=1.0)
     found = rank(TASK, [candidate(1), with_test], judge)
     assert (judge.asked, order(found), found.order[0].rollouts) == ([], [2], 2)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "end", "votes"),
+    [((1.0, 1.0), "passed", False), ((1.0, 0.0), "passed", True), ((1.0, 1.0), "failed", True)],
+    ids=["and all pass", "one is not accepted", "one fails a test of another"],
+)
+def test_candidates_that_critics_accepted_and_that_pass_each_others_tests_need_no_vote(accepted, end, votes):
+    judge = FixedJudge()
+    equals = [candidate(node, accept=accept) for node, accept in zip((1, 2), accepted, strict=True)] + [
+        candidate(3, accept=1.0)
+    ]
+    cells = {ROOT: {"t": "failed"}, 1: {"t": "passed"}, 2: {"t": "passed"}, 3: {"t": end}}
+    rank(TASK, equals, judge, cross_test=lambda authors, nodes: Matrix((Row((1,), cells, frozenset({1})),)))
+    assert bool(judge.asked) is votes
 
 
 def test_earlier_votes_count_where_no_new_ones_are_held():

@@ -20,6 +20,7 @@ from agent.analysis.report.tree import facts
 from agent.budget import Budget, Stop
 from agent.engine.components import Components, RoundComponents
 from agent.errors import UsageError
+from agent.evaluate.value.judge import Judge
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Proposal
 from agent.policy.chat.policy import ChatPolicy
@@ -78,14 +79,14 @@ def half(tmp_path_factory):
 def solve_at(provider):
     """Solves a project in waves; a second call with the same directory goes on with the run."""
 
-    def solve_at(directory, of, attempts, *, rollouts=2, rounds=2, on_event=None, waves=None, **limits):
+    def solve_at(directory, of, attempts, *, rollouts=2, rounds=2, on_event=None, waves=None, value=None, **limits):
         with Run.open(directory) as run:
             search, budget, waves = (
                 BestOfN(n=rollouts),
                 Budget(**limits),
                 RoundComponents(rollouts, rounds, **waves or {}),
             )
-            parts = Components(provider, attempts.policy, search, PassingTests(), budget, rounds=waves)
+            parts = Components(provider, attempts.policy, search, value or PassingTests(), budget, rounds=waves)
             settings = {"rollouts": rollouts, "rounds": rounds}
             return solve(task(of), parts, run, settings=settings, on_event=on_event), run
 
@@ -132,6 +133,17 @@ def test_a_round_without_a_known_goal_ends_when_its_majority_submits_the_same_ch
     attempts = Attempts(*SAME_FIX)
     result, _ = go(attempts, of=quiet, rollouts=4, rounds=1)
     assert (len(attempts.positions), result.status, result.rollouts) == (3, "submitted", 3)
+
+
+@pytest.mark.parametrize(("verdict", "rollouts"), [("accept", 3), ("refine", 4)])
+def test_a_round_ends_when_a_judge_accepts_its_majority(go, tmp_path, verdict, rollouts):
+    quiet = means(tmp_path / "quiet")
+    (quiet / "test_means.py").write_text("from means import mean\n\n\ndef test_mean():\n    assert mean([2]) == 2\n")
+    opinion = f'{{"value": 0.9, "verdict": "{verdict}", "assessment": "It is right."}}'
+    judge = ScriptedModel([answer(opinion)] * 4, "judge")
+    attempts = Attempts(FIX, SECOND, "    if not numbers:\n", OTHERS[0])
+    result, _ = go(attempts, of=quiet, rollouts=4, rounds=1, value=Judge(judge))
+    assert (len(attempts.positions), result.status) == (rollouts, "submitted")
 
 
 @pytest.mark.parametrize(

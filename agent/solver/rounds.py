@@ -71,15 +71,17 @@ class Rounds:
         return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
 
     def _agreed(self) -> bool:
-        """Whether more than half of the round's rollouts, and at least three, make the same change, which breaks
-        nothing and solves the task or, where no goal is known, was submitted: the others cannot outvote it. Sampling
-        until the majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
+        """Whether more than half of the round's rollouts, and at least three, break nothing and solve the task or,
+        where no goal is known, were submitted, and make the same change, so that the others cannot outvote it, or were
+        all accepted by a critic. Sampling until the majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
         enough, ends = max(AGREEING, self.parts.rollouts // 2 + 1), self._finished.ends
         if not self.parts.tournament.stop_agreed or self.parts.single_edits or len(ends) < enough:
             return False
-        nodes = [self.session.run.tree[end] for end in ends]
+        successes = [node for node in map(self.session.run.tree.__getitem__, ends) if self._is_success(node)]
+        if sum(node.evaluation.accepted for node in successes) >= enough:
+            return True
         try:
-            programs = Counter(self.pool.program(node) for node in nodes if self._is_success(node))
+            programs = Counter(map(self.pool.program, successes))
         except SandboxError:  # the comparison of the rollouts meets it again, and says so
             return False
         return max(programs.values(), default=0) >= enough

@@ -92,7 +92,8 @@ def rank(
     """Order candidates. `judge` is asked only about candidates with the best facts, if there are several; None: there
     are no new votes.
 
-    Candidates with the same change of the sources count as one. `cross_test` is called once, before any vote, if
+    Candidates with the same change of the sources count as one. No vote is held on candidates that critics accepted and
+    that pass each other's tests. `cross_test` is called once, before any vote, if
     several candidates have the best facts, without a judge three or more: when only one of two passes a test, the test
     may be wrong. The judge is shown the results. A group is voted on at most `votes` times;
     `requests` is the number of requests that all votes together should take (None: any number), which is exceeded
@@ -114,13 +115,20 @@ def rank(
     matrix = cross_test(authors, node_ids) if judge is not None or len(equals) > 2 else UNTESTED
     checked = matrix.scores(node_ids) if matrix.rows else {}
     before = tuple(known)
-    if judge is None:
+    if judge is None or _settled(equals, matrix):
         return _ranking(equals, others, (), before, checked, None)
     group = _group_size(group, len(equals), requests, judge)
     votes = _affordable(votes, requests, _requests(group, len(equals), judge))
     collector = VoteCollector(task, judge, matrix, votes, round, before, record, workers)
     bracket = _run_stages(equals, group, collector, checked)
     return _ranking(equals, others, bracket, before, checked, collector.error)
+
+
+def _settled(equals: Sequence[Entrant], matrix: Matrix) -> bool:
+    """Whether critics accepted each candidate, and each passes the tests of all."""
+    accepted = all(entrant.candidate.evaluation.accepted for entrant in equals)
+    tested = any(row.agreed for row in matrix.rows)
+    return accepted and tested and all(score == 1.0 for score in matrix.scores([each.node for each in equals]).values())
 
 
 def _requests(group: int, entrants: int, judge: Judge) -> int:
