@@ -245,23 +245,17 @@ class Budget:
         )
 
     def _at_limit(self, nodes: int) -> Stop | None:
-        limits = self._limits(self._spent + self._reserved, self._nodes + nodes - (nodes > 0))
+        more = max(0, nodes - 1)  # as many nodes as the limit says may be recorded
+        limits = self._limits(self._spent + self._reserved, self._nodes + more)
         return next((stop for stop, limit, reached in limits if limit is not None and reached >= limit), None)
 
     def _refusal(self, more: Usage) -> Stop | None:
         """The first limit that `more` would exceed; None if it fits."""
-        if self.max_seconds is not None and self.elapsed_s >= self.max_seconds:
-            return Stop.TIME
-        total, is_call = self._spent + self._reserved, more.model_calls > 0
-        limits = (
-            (self.max_measurements, total.measurements, more.measurements, False, Stop.MEASUREMENTS),
-            (self.max_calls, total.model_calls, more.model_calls, False, Stop.CALLS),
-            (self.max_tokens, total.tokens, more.tokens, is_call, Stop.TOKENS),
-            (self.max_usd, total.cost_usd, more.cost_usd, is_call, Stop.COST),
-        )
-        for limit, reached, amount, always, stop in limits:
-            over = amount and limit is not None and reached + amount > limit
-            if over or (always and limit is not None and reached >= limit):
+        taken = self._spent + self._reserved
+        always = (Stop.TIME, Stop.TOKENS, Stop.COST) if more.model_calls else (Stop.TIME,)
+        limits = zip(self._limits(taken, 0), self._limits(taken + more, 0), strict=True)
+        for (stop, limit, reached), (_, _, then) in limits:
+            if limit is not None and (limit < then > reached or (stop in always and reached >= limit)):
                 return stop
         return None
 

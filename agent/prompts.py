@@ -46,13 +46,13 @@ class Prompts:
             agent.errors.ConfigError: a replaced prompt cannot be rendered with these values.
             jinja2.UndefinedError: a value that a shipped prompt uses is missing.
         """
-        if name not in self._replaced:
-            return self._environment.get_template(name).render(values)
         from jinja2 import TemplateError
 
         try:
             return self._environment.get_template(name).render(values)
         except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+            if name not in self._replaced:
+                raise
             raise ConfigError(f"the prompt {self._location(name)} cannot be rendered: {error}") from error
 
     def digest(self, *names: str) -> str:

@@ -108,7 +108,7 @@ class TestTestsThatTheCommandDoesNotRun:
         report, _ = scorer.run_tests(state, ("tests/test_new.py",))
         assert report.valid
         assert ends(report) == {"tests/test_new.py::test_sum": "passed"}
-        assert report.command.endswith("(with tests/test_new.py in place of the tests that it selects)")
+        assert report.command.endswith("(on tests/test_new.py only)")
 
     def test_reproduce_an_issue_whichever_files_the_command_names(self, lab, scorer):
         finding = scorer.own.look(lab.state({"calc.py": FIXED, "tests/test_new.py": OWN_TESTS}))

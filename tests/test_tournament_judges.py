@@ -124,6 +124,19 @@ def test_a_judge_is_shown_how_the_tests_of_each_attempt_end_with_the_others(kind
     assert "test_vain.py" not in shown
 
 
+def test_a_judge_is_told_of_an_attempt_what_tells_it_apart_and_not_what_later_attempts_can_use(kind):
+    first = GROUP[0]
+    summary = replace(
+        first.summary, progress="state 3 fixes t.", insights=("x is read in a.py",), risks=("It is slow.",)
+    )
+    model = ScriptedModel(prefers_the_good)
+    JUDGES[kind](model).vote(TASK, (replace(first, summary=summary), *GROUP[1:]), 0)
+    shown = model.heard[-1][1]["content"]
+    assert "It is slow." in shown
+    assert "state 3" not in shown
+    assert "x is read" not in shown
+
+
 def test_tests_that_pass_with_each_change_are_counted_for_a_judge_by_their_authors(kind):
     ends = dict.fromkeys((4, 2, 7), "passed") | {0: "failed"}
     names = ("test_a.py::test_a", "test_a.py::test_b")

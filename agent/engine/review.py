@@ -159,7 +159,7 @@ class Review:
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
         counts = _counts(report)
-        parts = [counts if whole else f"All tests: {counts}"]
+        parts = [counts if whole else f"The repository's own tests: {counts}"]
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
             were = "was" if len(put_back) == 1 else "were"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from string import ascii_uppercase
 
 from agent.actions.excerpt import printable
@@ -21,7 +22,8 @@ from agent.policy.chat.priors import accounts
 from agent.prompts import render
 from agent.run.ballots import Ballot
 from agent.run.cross_tests import Matrix, Row
-from agent.run.rollouts import Candidate
+from agent.run.rollouts import Candidate, Summary
+from agent.solver.summaries.journal import JOURNAL
 from agent.task import Task
 from agent.untrusted import visible
 
@@ -50,7 +52,7 @@ def group_messages(
     task: Task, group: Sequence[Candidate], matrix: Matrix, question: str, length: float = 1.0
 ) -> list[Message]:
     """A question about a group. `length` is the fraction of each limit that is used, in (0, 1]."""
-    summaries = accounts([candidate.summary for candidate in group], int(ACCOUNTS_BYTES * length), letters(group))
+    summaries = accounts([_telling(each.summary) for each in group], int(ACCOUNTS_BYTES * length), letters(group))
     room = int(PATCHES_BYTES * length) // len(group)
     attempts = [
         render(
@@ -70,6 +72,11 @@ def group_messages(
     ]
 
 
+def _telling(summary: Summary) -> Summary:
+    """The summary without what is for later attempts, and without what the journal's facts say already."""
+    return replace(summary, insights=(), progress="" if summary.author == JOURNAL else summary.progress)
+
+
 def _patches(group: Sequence[Candidate]) -> Iterator[bytes]:
     """The patch of each candidate: what it changes of the sources first. What an earlier one does to a file in the same
     way is not repeated."""
@@ -86,16 +93,17 @@ def _patches(group: Sequence[Candidate]) -> Iterator[bytes]:
 
 def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
     """How the tests that attempts wrote end with the changes of the group; nothing if none shows the issue."""
-    differing, same = list[str](), list[str]()
+    differing, same = list[str](), Counter[str]()
     for row in matrix.rows:
         authors = _authors(row, group)
         passing = [test for test in row.shown if all(row.cells[each.node][test] == "passed" for each in group)]
         differing += [
             f"- {visible(test)} ({authors}): {_ends(row, test, group)}" for test in row.shown if test not in passing
         ]
-        same += [f"- {counted(len(passing), 'test')} ({authors}): passed with each change"] if passing else []
-    if differing or same:
-        yield render("tournament_tests", lines=[*differing[:TESTS], *same])
+        same[authors] += len(passing)
+    passed = [f"- {counted(n, 'test')} ({authors}): passed with each change" for authors, n in same.items() if n]
+    if differing or passed:
+        yield render("tournament_tests", lines=[*differing[:TESTS], *passed])
 
 
 def _authors(row: Row, group: Sequence[Candidate]) -> str:
