@@ -108,7 +108,7 @@ class TestTestsThatTheCommandDoesNotRun:
         report, _ = scorer.run_tests(state, ("tests/test_new.py",))
         assert report.valid
         assert ends(report) == {"tests/test_new.py::test_sum": "passed"}
-        assert report.command.endswith("(on tests/test_new.py only)")
+        assert report.command.endswith("(with tests/test_new.py instead of its own tests)")
 
     def test_reproduce_an_issue_whichever_files_the_command_names(self, lab, scorer):
         finding = scorer.own.look(lab.state({"calc.py": FIXED, "tests/test_new.py": OWN_TESTS}))
@@ -130,7 +130,7 @@ class TestTestsThatTheCommandDoesNotRun:
     def test_that_hold_no_test_are_told_with_the_command(self, lab, scorer):
         finding = scorer.own.look(lab.state({"tests/test_new.py": "x = 1\n"}))
         assert "no tests were collected. What was run: " in finding.problem
-        assert "with tests/test_new.py in place of" in finding.problem
+        assert "with tests/test_new.py instead of" in finding.problem
 
 
 @pytest.mark.namespace

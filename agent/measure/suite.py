@@ -191,4 +191,4 @@ def run_with_plugins(box: Sandbox, command: str, names: RunNames, limits: Limits
 
 def _by_path(command: str, tests: Sequence[str]) -> str:
     files = " ".join(dict.fromkeys(map(file_of, tests)))
-    return f"{command} (on {files} only)"
+    return f"{command} (with {files} instead of its own tests)"
