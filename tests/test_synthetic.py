@@ -322,6 +322,12 @@ class TestASweep:
         assert found[2].problem == "timeout"
         assert found[4].passed == {"test_loop.py::test_f", "test_sound.py::test_sound"}
 
+    def test_sets_the_variables_of_the_command(self, provider: Provider, tmp_path: Path) -> None:
+        files = {"src/one.py": "ONE = 1\n", "test_one.py": "from one import ONE\n\ndef test_one():\n    assert ONE\n"}
+        base = provider.create(Workspace(path=commit(tmp_path / "one", files), env=PLAIN))
+        (found,) = Sweep(provider, base, "PYTHONPATH=src python3 -m pytest -q")([{}])
+        assert found.passed == {"test_one.py::test_one"}
+
     def test_takes_commands_that_run_pytest_and_no_others(self, sweep: Sweep) -> None:
         with pytest.raises(UsageError, match="'make test' does not run pytest"):
             list(Sweep(sweep.provider, sweep.base, "make test")([{}]))

@@ -20,7 +20,7 @@ from agent.measure.probing.spectrum import Spectrum
 from agent.policy.mutate.candidates import compiles
 from benchmarks.data.synthetic.making import Material, Recipe, statement
 from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants
-from benchmarks.data.synthetic.sweep import arguments_of, lines_of
+from benchmarks.data.synthetic.sweep import lines_of, parsed
 from benchmarks.flywheel.pieces import Spot, edited, piece, spots
 from sandboxes import Provider
 
@@ -122,8 +122,9 @@ def _placed(
 def _run(
     material: Material, recipe: Recipe, provider: Provider, jobs: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
+    variables, arguments = parsed(recipe.test_command)
     order = {
-        "arguments": arguments_of(recipe.test_command),
+        "arguments": arguments,
         "cpu_s": recipe.timeout_s,
         "sources": sorted(material.files),
         "jobs": list(jobs),
@@ -131,7 +132,7 @@ def _run(
     with provider.at(provider.create(recipe.workspace(material.folder))) as box:
         box.write(PROGRAM, (Path(__file__).parent / "copied.py").read_bytes())
         box.write(ORDER, json.dumps(order).encode())
-        done = box.exec(["python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=LIMIT_S)
+        done = box.exec(["env", *variables, "python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=LIMIT_S)
         lines = lines_of(box, REPORT)
     if len(lines) <= len(jobs) or not json.loads(lines[0]).get("outcomes"):
         stderr = done.stderr[-500:].decode(errors="replace").strip()

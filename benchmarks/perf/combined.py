@@ -1,4 +1,4 @@
-"""Tasks with two bugs each, from pairs of bugs that `ramify synthesize` made.
+"""Tasks with two bugs each, from pairs of bugs that `ramify bench synthesize` made.
 
     python -m benchmarks.perf.combined BUGS.jsonl FOLDER [--count 20]
     ramify bench run FOLDER/tasks.jsonl --reveal-tests --model mutate --recipe mcgs --out DIR
@@ -75,7 +75,7 @@ def combined(one: Row, other: Row, bundles: Path, out: Path) -> Row | None:
 def main() -> None:
     """Write `tasks.jsonl` and its bundles to a new folder."""
     parser = ArgumentParser(prog="python -m benchmarks.perf.combined", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("bugs", type=Path, help="a file of `ramify synthesize`")
+    parser.add_argument("bugs", type=Path, help="a file of `ramify bench synthesize`")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--count", type=int, default=20, metavar="N", help="the most tasks; default: 20")
     given = parser.parse_args()

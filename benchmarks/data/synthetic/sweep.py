@@ -7,9 +7,11 @@ of a search do (`agent.measure`), and never decides whether a patch is good.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from agent.errors import UsageError
@@ -20,6 +22,7 @@ Version = Mapping[str, str]
 
 PROGRAM = "/tmp/ramify-sweep.py"  # noqa: S108 - the sandbox's own
 ORDER, REPORT = "/tmp/ramify-order.json", "/tmp/ramify-report.jsonl"  # noqa: S108 - the same
+_VARIABLE = re.compile(r"\w+=")
 CHUNK = 100
 """The most versions that are tested in one fork."""
 
@@ -60,17 +63,19 @@ class Sweep:
         Raises:
             UsageError: the command does not run pytest, or the tests cannot be run with it.
         """
-        arguments = arguments_of(self.test_command)
+        variables, arguments = parsed(self.test_command)
         for start in range(0, len(versions), CHUNK):
-            yield from self._chunk(arguments, versions[start : start + CHUNK])
+            yield from self._chunk(variables, arguments, versions[start : start + CHUNK])
 
-    def _chunk(self, arguments: Sequence[str], versions: Sequence[Version]) -> Iterator[Tested]:
+    def _chunk(
+        self, variables: Sequence[str], arguments: Sequence[str], versions: Sequence[Version]
+    ) -> Iterator[Tested]:
         order = {"arguments": arguments, "timeout_s": self.timeout_s, "versions": [dict(v) for v in versions]}
         with self.provider.at(self.base) as box:
             box.write(PROGRAM, (Path(__file__).parent / "inside.py").read_bytes())
             box.write(ORDER, json.dumps(order).encode())
             limit_s = 60 + self.timeout_s * len(versions)
-            done = box.exec(["python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=limit_s)
+            done = box.exec(["env", *variables, "python3", "-B", PROGRAM, ORDER, REPORT], timeout_s=limit_s)
             lines = lines_of(box, REPORT)
             if len(lines) < len(versions):
                 stderr = done.stderr[-500:].decode(errors="replace").strip()
@@ -95,10 +100,14 @@ def _tested(line: Mapping[str, object]) -> Tested:
     return Tested({}, "timeout" if line.get("timeout") else str(line.get("broken")))
 
 
-def arguments_of(command: str) -> list[str]:
-    """The arguments of pytest in a command such as `python3 -m pytest -q tests`. Raises UsageError for any other."""
+def parsed(command: str) -> tuple[list[str], list[str]]:
+    """The variables that a command such as `A=1 python3 -m pytest -q tests` sets, and the arguments of pytest.
+
+    Raises:
+        UsageError: it does not run pytest.
+    """
     words = shlex.split(command)
     for place, word in enumerate(words):
         if Path(word).name in ("pytest", "py.test"):
-            return words[place + 1 :]
+            return [*takewhile(_VARIABLE.match, words)], words[place + 1 :]
     raise UsageError(f"{command!r} does not run pytest: only such tests can be swept")
