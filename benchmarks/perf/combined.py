@@ -1,26 +1,38 @@
-"""Tasks with two bugs each, from pairs of bugs that `ramify bench synthesize` made.
+"""Whether it pays to fuse branches: searches for the repairs of two bugs at once, with a simulated developer.
 
-    python -m benchmarks.perf.combined BUGS.jsonl FOLDER [--count 20]
-    ramify bench run FOLDER/tasks.jsonl --reveal-tests --model mutate --recipe mcgs --out DIR
+    ramify bench synthesize REPOSITORY --out BUGS --lines 0
+    python -m benchmarks.perf.combined BUGS/train.jsonl... --out DIR [--seeds 0,1,2] [--finds 0.3]
 
-The bugs of a pair are in different functions of one repository and break different tests, and one edit of `mutate`
-repairs each. So a search can find both repairs in different branches.
+A task has two bugs that `ramify bench synthesize` made, in different functions of one repository and found by different
+tests, whose repairs are one edit each. The developer (`benchmarks.perf.developer`) replaces a model: a line of work
+repairs each bug with probability `--finds`. The recipe `mcgs` is compared with itself without fusion, by the same seeds,
+with four lines of work and the failing tests known. A batch in DIR is resumed.
 """
 
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.batch.batch import read_attempts
 from benchmarks.data import clones
+from benchmarks.data.sources import open_source
 from benchmarks.data.synthetic.making import bundled, statement
+from benchmarks.perf.answering import serving
+from benchmarks.perf.developer import Developer
+from benchmarks.perf.efforts_sim import Ran, cells
 
+ARMS = {"mcgs": (), "without fusion": ("search.name=mcts", "search.c=0.1", "search.alpha=0.25")}
+"""Settings beside those of the recipe."""
 Row = Mapping[str, Any]
 
 
@@ -73,18 +85,58 @@ def combined(one: Row, other: Row, bundles: Path, out: Path) -> Row | None:
 
 
 def main() -> None:
-    """Write `tasks.jsonl` and its bundles to a new folder."""
+    """Make the tasks and the runs that are missing, and print the table."""
+    given = _given()
+    source = given.out / "tasks.jsonl"
+    if not source.exists():
+        tasks = list(chain.from_iterable(_tasks(bugs, given) for bugs in given.bugs))
+        source.write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
+    developer = Developer(open_source(str(source), given.out / "source").instances(), given.finds)
+    with serving(developer) as url:
+        runs = {arm: [ran for seed in given.seeds.split(",") for ran in _runs(given, arm, seed, url)] for arm in ARMS}
+    _, plain = runs.values()
+    for arm, ran in runs.items():
+        print(f"| {arm} | {' | '.join(cells(ran, plain if ran is not plain else ()))} |")
+
+
+def _tasks(bugs: Path, given: Namespace) -> Iterator[Row]:
+    rows = [json.loads(line) for line in bugs.read_text(encoding="utf-8").splitlines()]
+    made = (combined(one, other, bugs.parent, given.out) for one, other in pairs(rows, Random(0)))
+    return islice(filter(None, made), given.count)
+
+
+def _runs(given: Namespace, arm: str, seed: str, url: str) -> list[Ran]:
+    """The runs of a batch, which is filled."""
+    out = given.out / f"{arm}-{seed}"
+    command = [sys.executable, "-m", "agent", "bench", "run", str(given.out / "tasks.jsonl"), "--out", str(out)]
+    command += ["--reveal-tests", "--model", "openai/developer", "--rollouts", "4", "--seed", seed]
+    command += ["--sandbox", "namespace", "--workers", str(given.workers)]
+    settings = (f"model.base_url={url}", "model.stream=false", *ARMS[arm])
+    command += [word for setting in settings for word in ("-c", setting)]
+    env = {"OPENAI_API_KEY": "none"} | os.environ
+    done = subprocess.run([*command, "--recipe", "mcgs"], check=False, stdout=subprocess.DEVNULL, env=env)
+    if done.returncode:
+        sys.exit(f"{out}: `ramify bench run` ended with exit code {done.returncode}; the same command resumes it")
+    attempts = sorted(read_attempts(out).items())
+    return [
+        Ran(arm, given.finds, 0.0, task, int(seed), facts["status"] == "solved", facts["model_calls"],
+            facts["measurements"], facts["seconds"])
+        for task, facts in ((task, attempt.facts) for task, attempt in attempts)
+    ]  # fmt: skip
+
+
+def _given() -> Namespace:
     parser = ArgumentParser(prog="python -m benchmarks.perf.combined", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("bugs", type=Path, help="a file of `ramify bench synthesize`")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--count", type=int, default=20, metavar="N", help="the most tasks; default: 20")
+    parser.add_argument("bugs", type=Path, nargs="+", help="files of `ramify bench synthesize`")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the batches are kept")
+    parser.add_argument("--count", type=int, default=20, metavar="N", help="the most tasks of each file; default: 20")
+    parser.add_argument("--finds", type=float, default=0.3, metavar="P", help="that a line repairs a bug")
+    parser.add_argument("--seeds", default="0,1,2", metavar="NUMBERS")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")
     given = parser.parse_args()
-    rows = [json.loads(line) for line in given.bugs.read_text(encoding="utf-8").splitlines()]
-    made = (combined(one, other, given.bugs.parent, given.folder) for one, other in pairs(rows, Random(0)))
-    tasks = list(islice(filter(None, made), given.count))
-    given.folder.mkdir(parents=True, exist_ok=True)
-    (given.folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks), encoding="utf-8")
-    print(f"{len(tasks)} tasks in {given.folder / 'tasks.jsonl'}")
+    given.out = given.out.absolute()
+    given.out.mkdir(parents=True, exist_ok=True)
+    return given
 
 
 if __name__ == "__main__":

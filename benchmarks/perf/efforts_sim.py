@@ -118,10 +118,11 @@ def table(runs: Iterable[Ran]) -> Iterator[str]:
         for arm in sorted(arms, key=list(ARMS).index):
             ran = [arms[arm][pair] for pair in common]
             against = [arms[BASELINE][pair] for pair in common] if BASELINE in arms and arm != BASELINE else []
-            yield f"| {right:.2f} | {fooled:g} | {arm} | {' | '.join(_cells(ran, against))} |"
+            yield f"| {right:.2f} | {fooled:g} | {arm} | {' | '.join(cells(ran, against))} |"
 
 
-def _cells(ran: Sequence[Ran], against: Sequence[Ran]) -> tuple[str, ...]:
+def cells(ran: Sequence[Ran], against: Sequence[Ran]) -> tuple[str, ...]:
+    """What runs resolved, what one took, and the difference from others, in pairs, if there are any."""
     resolved = sum(run.resolved for run in ran)
     low, high = wilson(resolved, len(ran))
     share = f"{resolved} of {len(ran)} = {resolved / max(1, len(ran)):.2f} [{low:.2f}, {high:.2f}]"
