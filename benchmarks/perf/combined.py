@@ -5,8 +5,8 @@
 
 A task has two bugs that `ramify bench synthesize` made, in different functions of one repository and found by different
 tests, whose repairs are one edit each. The developer (`benchmarks.perf.developer`) replaces a model: a line of work
-repairs each bug with probability `--finds`. The recipe `mcgs` is compared with itself without fusion, by the same seeds,
-with four lines of work and the failing tests known. A batch in DIR is resumed.
+repairs each bug with probability `--finds`. The recipe `mcgs` is compared with itself without fusion: by the same
+seeds, with four lines of work and the failing tests known. A batch in DIR is resumed.
 """
 
 from __future__ import annotations
