@@ -26,7 +26,7 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
             "actions": sorted({action.kind for step in node.steps for action in step.actions}),
             "files": sorted({a.path for step in node.steps for a in step.actions if isinstance(a, Edit | Write)}),
             "tests": tally(node.report),
-            "wave": max(1, sum(node.id >= start for start in run.starts)),
+            "round": max(1, sum(node.id >= start for start in run.starts)),
         }
 
 
