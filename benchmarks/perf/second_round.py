@@ -1,6 +1,6 @@
 """What a second round of rollouts changes on real tasks in the sandbox, by `mutate` and by a simulated developer.
 
-    python -m benchmarks.perf.second_round SOURCE --out DIR [--policies mutate,developer] [--rollouts 4] [--measurements 60]
+    python -m benchmarks.perf.second_round SOURCE --out DIR [--policies mutate,developer] [--measurements 60]
 
 Each policy searches every task in two rounds, by `ramify bench run`, with the failing tests known. The answer of the
 first round and the final answer are graded by the hidden tests, by `ramify bench grade`. "Kept right" is the share of

@@ -23,17 +23,17 @@ clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
-    """`orders` come from `agent.measure.warm.plugins.orders_of`. `error` is raised in a test that takes too long."""
+    """`request`: see `agent.measure.warm.plugins.run_request`. `error` is raised in a test that takes too long."""
 
-    def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
+    def __init__(self, request: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say
-        self.ends_at, self.late_s, self.armed_at = clock() + orders["run_s"], orders["late_s"], 0.0
-        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"], error)
+        self.ends_at, self.late_s, self.armed_at = clock() + request["run_s"], request["late_s"], 0.0
+        self.alarm = Alarm(request["cpu_s"], request["wall_s"], error)
         self.process = getpid()
         """The process that owns the alarm."""
-        self.timeouts_left = orders["max_timeouts"]
-        self.must_pass = frozenset(orders["must_pass"])
-        self.regressions_left = orders["max_regressions"]
+        self.timeouts_left = request["max_timeouts"]
+        self.must_pass = frozenset(request["must_pass"])
+        self.regressions_left = request["max_regressions"]
         self.reported: set[str] = set()
         self.left_out = self.late = 0
 
@@ -105,12 +105,12 @@ class Account:
         self.say("end", exit=status, collected=len(self.reported), tests=ran, left_out=self.left_out)
 
 
-def open_channel(orders: dict[str, Any]) -> Channel:
-    """Open the report's channel and remove all traces of our files. Sets `orders["root"]` to the workspace's
+def open_channel(request: dict[str, Any]) -> Channel:
+    """Open the report's channel and remove all traces of our files. Sets `request["root"]` to the workspace's
     folder."""
-    folder = orders["folder"]
+    folder = request["folder"]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:
-        orders["root"] = os.path.realpath(file.read().rstrip("\n"))
+        request["root"] = os.path.realpath(file.read().rstrip("\n"))
     shutil.rmtree(folder, ignore_errors=True)
     sys.path[:] = [entry for entry in sys.path if entry != folder]
     rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry != folder]
@@ -118,11 +118,11 @@ def open_channel(orders: dict[str, Any]) -> Channel:
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
     else:
         os.environ.pop("PYTHONPATH", None)
-    for name in [name for name in sys.modules if name.startswith(orders["package"] + ".")]:
+    for name in [name for name in sys.modules if name.startswith(request["package"] + ".")]:
         if name != "__main__":
             del sys.modules[name]
     channel = Channel()
-    os.makedirs(os.path.dirname(orders["report"]), exist_ok=True)
-    channel.open(orders["report"], orders["nonce"])
+    os.makedirs(os.path.dirname(request["report"]), exist_ok=True)
+    channel.open(request["report"], request["nonce"])
     channel.say("open")
     return channel

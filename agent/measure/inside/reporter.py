@@ -67,12 +67,12 @@ class Attempt:
 class Reporter:
     """The hooks."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any]) -> None:
         self.channel = Channel()
         self.say = self.channel.say
-        self.wanted = Wanted(orders["wanted"])
-        self.by_path = orders.get("by_path", False)
-        self.part, self.parts = orders.get("part", (0, 1))
+        self.wanted = Wanted(request["wanted"])
+        self.by_path = request.get("by_path", False)
+        self.part, self.parts = request.get("part", (0, 1))
         """Which part of all files this process runs, and the number of parts."""
         self.attempt: Attempt | None = None
         self.root = ""
@@ -94,21 +94,21 @@ class Reporter:
         self.rewriter: Rewriter | None = None
         self.say("open")
 
-    def start(self, orders: dict[str, Any]) -> None:
+    def start(self, request: dict[str, Any]) -> None:
         """Open the report, before any test can run."""
-        self.timeouts_left = orders["max_timeouts"]
-        self.must_pass = frozenset(orders["must_pass"])
-        self.regressions_left = orders["max_regressions"]
-        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
-        self.ends_at = clock() + orders["run_s"]
-        self.late_s = orders["late_s"]
-        self.channel.open(orders["report"], orders["nonce"])
+        self.timeouts_left = request["max_timeouts"]
+        self.must_pass = frozenset(request["must_pass"])
+        self.regressions_left = request["max_regressions"]
+        self.alarm = Alarm(request["cpu_s"], request["wall_s"])
+        self.ends_at = clock() + request["run_s"]
+        self.late_s = request["late_s"]
+        self.channel.open(request["report"], request["nonce"])
 
-    def limit_rewriting(self, orders: dict[str, Any]) -> None:
+    def limit_rewriting(self, request: dict[str, Any]) -> None:
         """Rewrite no test file again that is in an archive, and others only for a part of the run's time."""
-        archive = orders.get("archive", "")
-        self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * orders["run_s"], archive)
-        self.rewriter.read(orders.get("archives", ()))
+        archive = request.get("archive", "")
+        self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * request["run_s"], archive)
+        self.rewriter.read(request.get("archives", ()))
         self.rewriter.begin()
 
     # -- before the tests
@@ -385,19 +385,19 @@ def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", said) is not None
 
 
-def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
+def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:
     """Open the report, and return the hook that starts everything. Called once."""
-    return first_hook(started(orders), orders["plugins"])
+    return first_hook(started(request), request["plugins"])
 
 
-def started(orders: dict[str, Any]) -> Reporter:
+def started(request: dict[str, Any]) -> Reporter:
     """A reporter with an open report; our files are deleted."""
-    for copy in orders["copies"]:
+    for copy in request["copies"]:
         shutil.rmtree(copy, ignore_errors=True)
-    clean_environment(orders["folder"], orders["plugins"])
-    reporter = Reporter(orders)
-    reporter.start(orders)
-    reporter.limit_rewriting(orders)
+    clean_environment(request["folder"], request["plugins"])
+    reporter = Reporter(request)
+    reporter.start(request)
+    reporter.limit_rewriting(request)
     return reporter
 
 
