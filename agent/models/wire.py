@@ -18,6 +18,8 @@ from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
 from agent.redaction import redacted
 
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+"""The fields of a request for a streamed answer."""
 _SIGNED = ("thinking_blocks", "response_items")
 """Fields with reasoning that only the model that wrote it accepts back."""
 _BY = "reasoning_by"
