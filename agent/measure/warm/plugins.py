@@ -26,7 +26,7 @@ for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
-REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "installed", "rewritten", "reporter"]
+REPORTER = ["alarm", "channel", "account", "wanted", "cutting", "failures", "installed", "rewritten", "reporter"]
 """The programs of the reporter, each after those it imports."""
 NEVER_S = 1e9
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]

@@ -22,6 +22,7 @@ PYTEST = re.compile(r"(.*/)?(pytest|py\.test)")
 INSIDE = (
     "alarm",
     "channel",
+    "account",
     "wanted",
     "cutting",
     "failures",
