@@ -12,6 +12,7 @@ from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
 from agent.models import Message
+from agent.models.answers import system_and_user
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
@@ -104,7 +105,4 @@ def _counts(report: SuiteReport) -> str:
 
 
 def _conversation(shown: str, question: str) -> list[Message]:
-    return [
-        {"role": "system", "content": render("judge_system")},
-        {"role": "user", "content": f"{shown}\n\n{question}"},
-    ]
+    return system_and_user(render("judge_system"), f"{shown}\n\n{question}")

@@ -12,7 +12,7 @@ from agent.evaluate.value.archive import archived
 from agent.evaluate.value.exhibit import assessment, case_messages
 from agent.evaluate.value.weighing import VERDICTS, Opinion, hear, judged
 from agent.models import Model
-from agent.models.answers import Unreadable, last_object
+from agent.models.answers import Unreadable, last_object, words_in
 from agent.prompts import render
 from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
@@ -75,11 +75,12 @@ def read_verdict(text: str, who: str) -> Opinion:
         Unreadable: there is no such JSON.
     """
     answer = last_object(text, "value")
-    worth, verdict, words = _share(answer, "value"), answer.get("verdict", "refine"), answer.get("assessment")
+    worth, verdict = _share(answer, "value"), answer.get("verdict", "refine")
     if verdict not in VERDICTS:
         raise Unreadable(f"`verdict` is {str(verdict)[:40]!r}: give one of {', '.join(VERDICTS)}")
-    if not isinstance(words, str) or not words.strip():
-        raise Unreadable("`assessment` is missing: say in words what speaks for and against the change")
+    words = words_in(
+        answer, "assessment", "`assessment` is missing: say in words what speaks for and against the change"
+    )
     interest = _share(answer, "interest") if "interest" in answer else None
     return Opinion(worth, f"{who} gives it {worth:.2f} of 1 {_SAID[verdict]}: {assessment(words)}", verdict, interest)
 

@@ -9,7 +9,7 @@ from agent.actions import as_call
 from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value.exhibit import NOTES_BYTES, PATCH_BYTES, fenced, shown_issue
 from agent.models import Message
-from agent.models.answers import last_of, line, lines
+from agent.models.answers import last_of, line, lines, system_and_user
 from agent.policy.chat.transcript import said
 from agent.prompts import render
 from agent.run.rollouts import Outcome
@@ -76,10 +76,7 @@ def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length:
         after=after,
         details=fenced("tests", terminal_text(notes), int(NOTES_BYTES * length)) if notes else "",
     )
-    return [
-        {"role": "system", "content": render("summary_system")},
-        {"role": "user", "content": f"{shown_issue(task, length)}\n\n{request}"},
-    ]
+    return system_and_user(render("summary_system"), f"{shown_issue(task, length)}\n\n{request}")
 
 
 def _turns(path: Sequence[Node], limit: int) -> str:
