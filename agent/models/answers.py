@@ -123,6 +123,18 @@ def words_in(answer: Mapping[str, Any], key: str, otherwise: str) -> str:
     return text
 
 
+def number_in(answer: Mapping[str, Any], key: str, most: int) -> float:
+    """The number under a key of an answer, from 0 to `most`.
+
+    Raises:
+        Unreadable: there is no such number.
+    """
+    number = answer.get(key)
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= most:
+        raise Unreadable(f"`{key}` is {str(number)[:40]!r}: give a number from 0 to {most}")
+    return float(number)
+
+
 def last_of(kind: type[_T], text: str, key: str) -> _T:
     """The last JSON object with this key in a text, as an instance of the dataclass `kind`. Types must match strictly,
     fields with defaults may be missing, and other keys are errors.
