@@ -17,7 +17,7 @@ from agent.task import Task, load_task
 _CHANGEABLE = OPERATIONAL | {"budget": True, "workers": True, "instructions": True}
 """Settings that another session of a run may change: what it may spend, and how fast and how carefully it works.
 Instructions are compared as the task's."""
-_SHOWN = 80
+SHOWN = 80
 """Characters of a value that a message shows."""
 
 
@@ -74,4 +74,4 @@ def _differences(old: object, new: object, names: list[str], prefix: str = "") -
 
 
 def _difference(name: str, old: object, new: object) -> str:
-    return f"{name} {shown(old, _SHOWN)}, now {shown(new, _SHOWN)}"
+    return f"{name} {shown(old, SHOWN)}, now {shown(new, SHOWN)}"
