@@ -1,4 +1,4 @@
-"""Counts and lists as people read them."""
+"""Counts, lists and values as people read them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ def counted(number: int, one: str, more: str = "") -> str:
 def first_of(names: Sequence[str], most: int) -> str:
     """At most so many names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def shown(value: object, most: int) -> str:
+    """A value as Python writes it, at most so many characters of it."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -143,7 +143,7 @@ def test_states_are_told_apart_by_what_became_of_them(page):
     assert [node["state"] for node in page.facts["nodes"]] == ["base", "better", "better", "worse", "solved", "worse"]
     assert "pruned" in page.facts["nodes"][1]["marks"]
     assert "merged" in page.facts["nodes"][2]["marks"]
-    assert [node["wave"] for node in page.facts["nodes"]] == [1, 1, 1, 2, 2, 2]
+    assert [node["round"] for node in page.facts["nodes"]] == [1, 1, 1, 2, 2, 2]
 
 
 def test_settings_that_no_page_needs_are_not_on_it(tmp_path):

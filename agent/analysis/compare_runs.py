@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from agent.counting import shown
 from agent.run.events import Added, Event, Failed, Merged, Remeasured
 from agent.run.run import Run
 from agent.run.tree.node import Node
@@ -25,7 +26,7 @@ def first_difference(old: Run, new: Run) -> str:
     for (what, was), (_, now) in zip(_facts(old, new), _facts(new, old), strict=True):
         if was != now:
             why = ANOTHER_BASE if what == BASE else ""
-            return f"{what} is {_shown(now)}, and was {_shown(was)}{why}"
+            return f"{what} is {shown(now, SHOWN)}, and was {shown(was, SHOWN)}{why}"
     return ""
 
 
@@ -62,8 +63,3 @@ def _of_node(node: Node) -> dict[str, Any]:
         "terminal": node.terminal,
         "refused": node.refused,
     }
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from agent.config import restore
+from agent.counting import shown
 from agent.errors import UsageError
 from agent.measure.automation import is_tool
+from agent.recipes import flattened
 from agent.run.events import Started
 from agent.settings import OPERATIONAL, Settings
 from agent.task import Task, load_task
@@ -16,7 +17,7 @@ from agent.task import Task, load_task
 _CHANGEABLE = OPERATIONAL | {"budget": True, "workers": True, "instructions": True}
 """Settings that another session of a run may change: what it may spend, and how fast and how carefully it works.
 Instructions are compared as the task's."""
-_SHOWN = 80
+SHOWN = 80
 """Characters of a value that a message shows."""
 
 
@@ -60,17 +61,10 @@ def _of_settings(started: Started, settings: Settings) -> Iterator[str]:
     if not started.settings:
         return
     both = (restore(started.settings), settings)
-    old, new = (_flat(each.model_dump(mode="json", exclude=_CHANGEABLE)) for each in both)
+    old, new = (flattened(each.model_dump(mode="json", exclude=_CHANGEABLE)) for each in both)
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             yield _difference(key, old.get(key), new.get(key))
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
 
 
 def _differences(old: object, new: object, names: list[str], prefix: str = "") -> Iterator[str]:
@@ -80,10 +74,4 @@ def _differences(old: object, new: object, names: list[str], prefix: str = "") -
 
 
 def _difference(name: str, old: object, new: object) -> str:
-    return f"{name} {short(old)}, now {short(new)}"
-
-
-def short(value: object) -> str:
-    """The value as Python writes it, cut if it is long."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return f"{name} {shown(old, SHOWN)}, now {shown(new, SHOWN)}"

@@ -11,7 +11,7 @@ from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.exhibit import ranking_messages, unmeasured_messages
 from agent.evaluate.value.weighing import hear
 from agent.models import Model
-from agent.models.answers import RETRIES, Abstained, Unreadable, last_object
+from agent.models.answers import RETRIES, Abstained, Unreadable, last_object, number_in
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,4 @@ def _read_ranking(names: str, text: str) -> list[str]:
 
 
 def _read_score(text: str) -> float:
-    score = last_object(text, "score")["score"]
-    if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= FULL:
-        raise Unreadable(f"`score` is {str(score)[:40]!r}: give a number from 0 to {FULL}")
-    return score / FULL
+    return number_in(last_object(text, "score"), "score", FULL) / FULL

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from agent.counting import counted
 from agent.measure.probing.probes import Probe, ProbedRun
 from agent.measure.probing.watched import Function, ProbeResult, Series, Watched
 
@@ -67,16 +68,16 @@ def _probed(probe: Probe, result: ProbeResult, watched: Watched) -> str:
     if not result.hits:
         nearest = min(result.ran, key=lambda line: abs(line - probe.line), default=None)
         near = f"; the nearest line that ran is {nearest}" if nearest else ""
-        return f"{probe}: the line was never reached, in {_times(result.calls, 'call')} of its function{near}"
+        return f"{probe}: the line was never reached, in {counted(result.calls, 'call')} of its function{near}"
     cut = f" (of the first {result.count})" if result.count < result.hits else ""
-    return f"{probe}: reached {_times(result.hits)}; values{cut}: {_series(result)}"
+    return f"{probe}: reached {counted(result.hits, 'time')}; values{cut}: {_series(result)}"
 
 
 def _listing(sources: Mapping[str, tuple[str, ...]], function: Function) -> str:
     """The lines that ran in a function's last call, each with the values that it changed."""
     call = function.last
     arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
-    lines = [f"{function.name} ({function.path}:{function.line}), called {_times(function.calls)}"]
+    lines = [f"{function.name} ({function.path}:{function.line}), called {counted(function.calls, 'time')}"]
     if function.wanted is not None and function.wanted.count > 1:
         lines += [f"  {value}" for value in _shortened(function.wanted)]
     lines.append(f"The last call that was watched: ({arguments}) {call.ended or 'did not end'}".rstrip())
@@ -111,7 +112,3 @@ def _shortened(series: Series | ProbeResult) -> Iterator[str]:
 def _source(sources: Mapping[str, tuple[str, ...]], path: str, line: int) -> str:
     lines = sources.get(path, ())
     return lines[line - 1][:SOURCE_CHARACTERS].rstrip() if 0 < line <= len(lines) else "?"
-
-
-def _times(count: int, what: str = "time") -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -51,9 +51,9 @@ def altered(
     inside, around = _texts(tree, source, tests)
     copied = _Copied(name, {function: _words(text) for function, text in inside.items()}, marker)
     tree = cast("ast.Module", copied.visit(tree))
-    orders = (marker, sorted(_words(around + words) - {"__eq__"}), sorted(changed))
+    arguments = (marker, sorted(_words(around + words) - {"__eq__"}), sorted(changed))
     prologue = f"{name} = __import__('types').ModuleType({name!r})\nexec({_program()!r}, {name}.__dict__)\n"
-    _insert(tree.body, syntax_tree(f"{prologue}{name} = {name}.Assertions{orders!r}").body)
+    _insert(tree.body, syntax_tree(f"{prologue}{name} = {name}.Assertions{arguments!r}").body)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -32,6 +32,11 @@ LENGTHS = (1.0, 0.25, 0.06)
 
 Question = Callable[[float], Sequence[Message]]
 """Builds a conversation that ends with a question, from the fraction, in (0, 1], of the text that it may show."""
+
+
+def system_and_user(system: str, text: str) -> list[Message]:
+    """The messages that open a conversation: the system prompt and what the user asks."""
+    return [{"role": "system", "content": system}, {"role": "user", "content": text}]
 
 
 class Unreadable(Exception):
@@ -104,6 +109,30 @@ def last_object(text: str, key: str) -> dict[str, Any]:
         if isinstance(value, dict) and key in value:
             return value
     raise Unreadable(f"there is no JSON object with the key `{key}` in it")
+
+
+def words_in(answer: Mapping[str, Any], key: str, otherwise: str) -> str:
+    """The text under a key of an answer.
+
+    Raises:
+        Unreadable: there is none, or it is blank. `otherwise` is the message.
+    """
+    text = answer.get(key)
+    if not isinstance(text, str) or not text.strip():
+        raise Unreadable(otherwise)
+    return text
+
+
+def number_in(answer: Mapping[str, Any], key: str, most: int) -> float:
+    """The number under a key of an answer, from 0 to `most`.
+
+    Raises:
+        Unreadable: there is no such number.
+    """
+    number = answer.get(key)
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= most:
+        raise Unreadable(f"`{key}` is {str(number)[:40]!r}: give a number from 0 to {most}")
+    return float(number)
 
 
 def last_of(kind: type[_T], text: str, key: str) -> _T:

@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import ConfigError
 from agent.models import Completion, Message
 from agent.models.breakpoints import Lifetime, five_minutes, marked, needs_marks
-from agent.models.deadlines import Deadlines, read
-from agent.models.draws import draw
+from agent.models.client import Client
+from agent.models.deadlines import read
 from agent.models.faults import meaning
-from agent.models.halt import Halt
 from agent.models.http import failures
 from agent.models.library import load
-from agent.models.pace import Turn, pace_of
-from agent.models.parameters import Parameters, without
+from agent.models.pace import Turn
+from agent.models.parameters import without
 from agent.models.prices import Price, listed
-from agent.models.retry import UNKNOWN, Retry, Transient
-from agent.models.warming import NO_PROMPT, prompt_of
-from agent.models.wire import completions, sendable, storable
+from agent.models.retry import UNKNOWN, Transient
+from agent.models.wire import STREAMED, completions, sendable, storable
 
 if TYPE_CHECKING:
     from agent.models.switchboard import Line, Switchboard
@@ -38,26 +36,9 @@ class LiteLLMModel:
     """A model called `PROVIDER/NAME` as litellm spells it. Keys are read from the provider's own variables."""
 
     def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str | None = None,
-        price: Sequence[float] | None = None,
-        temperature: float | None = None,
-        reasoning_effort: str | None = None,
-        thinking_tokens: int | None = None,
-        cache_ttl: Lifetime = five_minutes,
-        body: Mapping[str, Any] | None = None,
-        stream: bool = True,
-        deadlines: Deadlines | None = None,
-        max_concurrent: int | None = None,
-        warm: bool = True,
-        halt: Halt | None = None,
-        retry: Retry | None = None,
+        self, name: str, *, base_url: str | None = None, cache_ttl: Lifetime = five_minutes, **settings: Any
     ) -> None:
-        """`price` has the fields of `Price` in order and overrides litellm's list; `body` has further fields of each
-        request, which override ours; `max_concurrent` limits all models of the provider together; with `warm`, requests
-        with a common prefix wait for the first of them (`agent.models.warming`).
+        """`settings` are those of `agent.models.client.Client`; a `price` overrides litellm's list.
 
         Raises:
             ConfigError: litellm does not know the provider, or its key is not set.
@@ -65,23 +46,17 @@ class LiteLLMModel:
         self._litellm = load()
         self.name = name
         self._base_url = base_url
-        self._price = None if price is None else Price(*price)
-        self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
-        self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        deadlines = deadlines or Deadlines()
-        self._deadlines = deadlines if stream else deadlines.unstreamed()
-        self._halt = halt or Halt()
-        self._retry = retry or Retry(sleep=self._halt.sleep)
         provider = self._provider()
-        self._pace = pace_of(base_url or provider, max_concurrent)
-        self._warm = warm
+        self._client = Client(name, base_url or provider, **settings)
+        self._stream = STREAMED if self._client.streams else {}
         with warnings.catch_warnings(action="ignore"):  # importing some provider modules makes pydantic warn
             supported = self._litellm.get_supported_openai_params(name.partition("/")[2], provider) or ()
         self._several = "n" in supported
         self._marks = needs_marks(provider, name)
         self._cache_ttl = cache_ttl
         self._thinking, self._efforts = "thinking" in supported, "reasoning_effort" in supported
-        if (thinking_tokens or reasoning_effort) and not (self._thinking or self._efforts):
+        parameters = self._client.parameters
+        if (parameters.thinking_tokens or parameters.reasoning_effort) and not (self._thinking or self._efforts):
             log.warning(
                 "%s is not known to reason: model.reasoning_effort and model.thinking_tokens are not sent", name
             )
@@ -89,11 +64,11 @@ class LiteLLMModel:
     @property
     def price(self) -> Price | None:
         """See `agent.models.Model`."""
-        return self._price or listed(self.name, self._base_url)
+        return self._client.price or listed(self.name, self._base_url)
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return self._parameters.with_those_of(parameters)
+        return self._client.parameters.with_those_of(parameters)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -106,9 +81,8 @@ class LiteLLMModel:
         body = {"messages": conversation, **self._stream, **parameters}
         if tools:
             body["tools"] = list(tools)
-        patience_s, distribution = self._deadlines.first_token_s, parameters if self._several else None
-        prompt = prompt_of(self.name, tools, messages, patience_s, distribution) if self._warm else NO_PROMPT
-        return self._retry.run(lambda turn: draw(turn, self._pace, partial(self._ask, body, turn)), self._pace, prompt)
+        prompt = self._client.prompt(tools, messages, parameters if self._several else None)
+        return self._client.draw(partial(self._ask, body), prompt)
 
     def close(self) -> None:
         """Does nothing: all models share the connections until the process ends."""
@@ -117,7 +91,7 @@ class LiteLLMModel:
         """Ask for `count` answers. Several are not streamed, because litellm assembles only one from a stream."""
         import httpx
 
-        deadlines = self._deadlines
+        deadlines = self._client.deadlines
         if count > 1:
             body = {key: value for key, value in body.items() if key not in self._stream} | {"n": count}
             deadlines = deadlines.unstreamed()
@@ -131,12 +105,12 @@ class LiteLLMModel:
             "_skip_mcp_handler": True,  # the handler would import a package that litellm does not depend on
         }
         call = _Call(self._litellm, {**options, **body}, self.name, _switchboard())
-        pieces = read(call, deadlines, self._halt, self.name, lambda piece: turn.begun())
+        pieces = read(call, deadlines, self._client.halt, self.name, lambda piece: turn.begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self.name}: the answer is empty", usage=UNKNOWN)
         cost = response._hidden_params.get("response_cost") or None  # noqa: SLF001  # documented there
-        return completions(storable(response.model_dump(mode="json")), self.name, self._price, cost)
+        return completions(storable(response.model_dump(mode="json")), self.name, self._client.price, cost)
 
     def _fields(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters in litellm's form. A Claude model that thinks takes no temperature."""

@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agent.errors import ConfigError
 from agent.models import Completion, Message
+from agent.models.client import Client
 from agent.models.deadlines import Deadlines, read
-from agent.models.draws import draw
 from agent.models.faults import meaning
-from agent.models.halt import Halt
 from agent.models.http import failures
-from agent.models.pace import Turn, pace_of
-from agent.models.parameters import Parameters, without
+from agent.models.pace import Turn
+from agent.models.parameters import without
 from agent.models.plug import Plug
-from agent.models.prices import Price
-from agent.models.retry import UNKNOWN, Retry, Transient
+from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble
-from agent.models.warming import NO_PROMPT, Prompt, prompt_of
-from agent.models.wire import completions, decode, sendable
+from agent.models.warming import NO_PROMPT, Prompt
+from agent.models.wire import STREAMED, completions, decode, sendable
 
 if TYPE_CHECKING:
     import httpx
@@ -60,27 +58,9 @@ CHAT = Interface(assemble, lambda piece: b"data:" in piece or not piece.lstrip()
 class OpenAIModel:
     """A model behind a base URL, called `openai/NAME`. The key is read from OPENAI_API_KEY and stored nowhere."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        base_url: str | None = None,
-        price: Sequence[float] | None = None,
-        temperature: float | None = None,
-        reasoning_effort: str | None = None,
-        thinking_tokens: int | None = None,
-        body: Mapping[str, Any] | None = None,
-        stream: bool = True,
-        deadlines: Deadlines | None = None,
-        max_concurrent: int | None = None,
-        warm: bool = True,
-        halt: Halt | None = None,
-        retry: Retry | None = None,
-    ) -> None:
-        """`base_url` defaults to OPENAI_BASE_URL; `price` has the fields of `Price` in order; `body` has further fields
-        of each request, which override ours; `max_concurrent` limits all models of the server together; with `warm`,
-        requests with a common prefix wait for the first of them (`agent.models.warming`). `thinking_tokens` does not
-        exist in this interface and is not sent.
+    def __init__(self, name: str, *, base_url: str | None = None, **settings: Any) -> None:
+        """`base_url` defaults to OPENAI_BASE_URL; `settings` are those of `agent.models.client.Client`.
+        `thinking_tokens` does not exist in this interface and is not sent.
 
         Raises:
             ConfigError: there is no key, or `base_url` is not a URL.
@@ -91,23 +71,16 @@ class OpenAIModel:
         if base_url and not base_url.startswith(("http://", "https://")):
             raise ConfigError(f"base URL {base_url!r}: it has to begin with http:// or https://")
         self.name = name
-        self._base_url = base_url
-        self.price = None if price is None else Price(*price)
-        self._parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
-        if thinking_tokens is not None:
+        self.client = Client(name, base_url or "openai", **settings)
+        self.price = self.client.price
+        if self.client.parameters.thinking_tokens is not None:
             log.warning("%s: model.thinking_tokens is not sent: set model.reasoning_effort or model.body", name)
-        self._stream = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        deadlines = deadlines or Deadlines()
-        self.deadlines = deadlines if stream else deadlines.unstreamed()
-        self._halt = halt or Halt()
-        self._retry = retry or Retry(sleep=self._halt.sleep)
-        self._pace = pace_of(base_url or "openai", max_concurrent)
-        self._warm = warm
-        self._lines = [_Line(name, base_url, self.deadlines)]
+        self._base_url = base_url
+        self._lines = [_Line(name, base_url, self.client.deadlines)]
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
-        return self._parameters.with_those_of(parameters)
+        return self.client.parameters.with_those_of(parameters)
 
     def complete(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -117,11 +90,8 @@ class OpenAIModel:
         if tools:
             body["tools"] = list(tools)
         parameters = without(self.sampling(sampling), "thinking_tokens")
-        body |= self._stream | parameters
-        patience_s = self.deadlines.first_token_s
-        prompt = prompt_of(self.name, tools, messages, patience_s, parameters) if self._warm else NO_PROMPT
-        ask = partial(self._choices, body)
-        return self._retry.run(lambda turn: draw(turn, self._pace, partial(ask, turn)), self._pace, prompt)
+        body |= (STREAMED if self.client.streams else {}) | parameters
+        return self.client.draw(partial(self._choices, body), self.client.prompt(tools, messages, parameters))
 
     def answer(
         self,
@@ -137,7 +107,7 @@ class OpenAIModel:
         Raises:
             agent.errors.RamifyError: as `agent.models.Model.complete`.
         """
-        return self._retry.run(lambda turn: read(self._ask(path, body, turn, interface)), self._pace, prompt)
+        return self.client.run(lambda turn: read(self._ask(path, body, turn, interface)), prompt)
 
     def close(self) -> None:
         """See `agent.models.Model`."""
@@ -152,7 +122,7 @@ class OpenAIModel:
         try:
             line = self._lines.pop()
         except IndexError:  # all are in use
-            line = _Line(self.name, self._base_url, self.deadlines)
+            line = _Line(self.name, self._base_url, self.client.deadlines)
         line.path, line.body = path, body
 
         def on_piece(piece: bytes) -> None:
@@ -160,7 +130,7 @@ class OpenAIModel:
                 turn.begun()
 
         try:
-            pieces: list[bytes] = read(line, self.deadlines, self._halt, self.name, on_piece)
+            pieces: list[bytes] = read(line, self.client.deadlines, self.client.halt, self.name, on_piece)
         finally:
             if not line.was_cut:
                 self._lines.append(line)

@@ -31,9 +31,7 @@ def _responses(name: str, *, deadlines: Deadlines, cache_ttl: object = None, **s
     if hosted and settings.get("price") is None:
         settings["price"] = listed(name, settings.get("base_url"))
     patient = replace(deadlines, idle_s=max(deadlines.idle_s, deadlines.first_token_s))
-    server = OpenAIModel(name, deadlines=patient, **settings)
-    shared = {key: settings[key] for key in ("stream", "warm") if key in settings}
-    return ResponsesModel(server, reasons=thinks, **shared)
+    return ResponsesModel(OpenAIModel(name, deadlines=patient, **settings), reasons=thinks)
 
 
 def _litellm(name: str, **settings: Any) -> Model:

@@ -18,7 +18,6 @@ from agent.models.openai import Interface, OpenAIModel
 from agent.models.parameters import without
 from agent.models.prices import Price
 from agent.models.retry import UNKNOWN, Transient
-from agent.models.warming import NO_PROMPT, prompt_of
 from agent.models.wire import sendable, signed, usage
 
 ITEMS = "response_items"
@@ -37,14 +36,13 @@ def _has_begun(piece: bytes) -> bool:
 class ResponsesModel:
     """A model on a server with the Responses interface, at `/responses`. Thread-safe, like `server`."""
 
-    def __init__(self, server: OpenAIModel, *, reasons: bool = True, stream: bool = True, warm: bool = True) -> None:
-        """A model that `reasons` gets no temperature. `stream` and `warm` are as for `server`, whose deadlines have to
-        allow for silence in the middle of an answer."""
+    def __init__(self, server: OpenAIModel, *, reasons: bool = True) -> None:
+        """A model that `reasons` gets no temperature. The server's deadlines have to allow for silence in the middle of
+        an answer."""
         self._server = server
         self.name, self.price = server.name, server.price
         self._reasons = reasons
-        self._stream = {"stream": True} if stream else {}
-        self._warm = warm
+        self._stream = {"stream": True} if server.client.streams else {}
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """See `agent.models.Model`."""
@@ -56,8 +54,7 @@ class ResponsesModel:
         """See `agent.models.Model`."""
         fields = without(self.sampling(sampling), *_UNSUPPORTED, *(["temperature"] if self._reasons else []))
         body = _request(self.name.removeprefix("openai/"), sendable(messages, self.name), tools, fields) | self._stream
-        patience_s = self._server.deadlines.first_token_s
-        prompt = prompt_of(self.name, tools, messages, patience_s) if self._warm else NO_PROMPT
+        prompt = self._server.client.prompt(tools, messages)
         read = partial(_completion, model=self.name, price=self.price)
         return self._server.answer("/responses", body, read, prompt, Interface(_assemble, _has_begun))
 

@@ -18,6 +18,8 @@ from agent.models.retry import UNKNOWN, Transient
 from agent.models.stream import assemble, events, is_stream
 from agent.redaction import redacted
 
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+"""The fields of a request for a streamed answer."""
 _SIGNED = ("thinking_blocks", "response_items")
 """Fields with reasoning that only the model that wrote it accepts back."""
 _BY = "reasoning_by"
@@ -88,7 +90,7 @@ def completion(body: Any, model: str, price: Price | None = None, cost_usd: floa
         choice = body["choices"][0]
         message: dict[str, Any] = choice["message"]
         tool_calls = tuple(_tool_calls(message.get("tool_calls") or []))
-        text = _text(message.get("content"))
+        text = text_of(message.get("content"))
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         problem = _problem(body, model)
         problem.usage = spent
@@ -154,9 +156,9 @@ def _first(choice: Mapping[str, Any]) -> dict[str, float]:
     return {token: logprob for token, logprob in likeliest if math.isfinite(logprob)}
 
 
-def _text(content: object) -> str:
-    """The text of a message; some servers split it into parts."""
-    if isinstance(content, list):
+def text_of(content: object) -> str:
+    """The text of a message's content; some servers split it into parts."""
+    if isinstance(content, (list, tuple)):
         return "".join(part.get("text") or "" for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 

@@ -57,7 +57,7 @@ class AStar:
 
     def cost(self, node: Node) -> float:
         """The cost of the step from a node's parent to the node."""
-        asked = sum(isinstance(action, (RunTests, Debug)) for step in node.steps for action in step.actions)
+        asked = sum(isinstance(action, (RunTests, Debug)) for action in node.actions)
         return (
             self.edit
             + self.tokens * sum(step.usage.tokens for step in node.steps) / 1000

@@ -16,7 +16,7 @@ from agent.engine.components import Contrast as Looks
 from agent.engine.session import Session
 from agent.errors import PolicyError
 from agent.models import Ask, Model
-from agent.models.answers import Abstained, Unreadable, ask_within_context, last_object, line
+from agent.models.answers import Abstained, Unreadable, ask_within_context, last_object, line, words_in
 from agent.prompts import render
 from agent.run.cross_tests import UNTESTED
 from agent.run.rollouts import Candidate
@@ -92,12 +92,11 @@ def _read(names: str, text: str) -> Mapping[str, Mapping[str, str]]:
         raise Unreadable("`suspects` has to be a list of objects with `attempt`, `kind` and `reason`")
     found = dict[str, Mapping[str, str]]()
     for entry in entries:
-        name, kind, reason = (entry.get(key) for key in ("attempt", "kind", "reason"))
+        name, kind = entry.get("attempt"), entry.get("kind")
         if not isinstance(name, str) or len(name) != 1 or name not in names:
             raise Unreadable(f"`attempt` is {str(name)[:40]!r}: give one of {', '.join(names)}")
         if kind not in KINDS:
             raise Unreadable(f"the `kind` of {name} is {str(kind)[:40]!r}: give one of {', '.join(KINDS)}")
-        if not isinstance(reason, str) or not reason.strip():
-            raise Unreadable(f"the `reason` for {name} is missing: say what shows it")
+        reason = words_in(entry, "reason", f"the `reason` for {name} is missing: say what shows it")
         found[name] = {"kind": kind, "reason": line(reason)}
     return found

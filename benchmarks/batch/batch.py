@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent.budget import Usage
+from agent.counting import shown
 from agent.errors import UsageError
 from agent.files import write_atomically
 from agent.redaction import redacted
@@ -253,7 +254,7 @@ def _difference(present: Identity, requested: Identity) -> str:
 
 def _differing_settings(present: Identity, requested: Identity) -> str:
     """Each setting that differs, with both values."""
-    from agent.build.same_run import short
+    from agent.build.same_run import SHOWN
     from agent.recipes import flattened
     from agent.settings import Settings
 
@@ -262,4 +263,5 @@ def _differing_settings(present: Identity, requested: Identity) -> str:
     defaults = flattened(Settings().model_dump(mode="json"))
     before, now = defaults | flattened(present.chosen), defaults | flattened(requested.chosen)
     differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return ", ".join(f"{key} {short(before.get(key))} and not {short(now.get(key))}" for key in differing)
+    pairs = ((key, shown(before.get(key), SHOWN), shown(now.get(key), SHOWN)) for key in differing)
+    return ", ".join(f"{key} {old} and not {new}" for key, old, new in pairs)

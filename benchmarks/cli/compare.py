@@ -12,6 +12,7 @@ import typer
 
 from agent.counting import counted
 from agent.errors import UsageError
+from benchmarks.cli.options import Json
 
 if TYPE_CHECKING:
     from benchmarks.reports.comparison import Comparison, Unit
@@ -33,7 +34,7 @@ def compare(
             metavar="N", help="The maximum cost of an instance. Default: the highest cost in the cheaper batch."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare two batches instance by instance. They are compared as they were run, and at equal cost."""
     from benchmarks.reports import comparison

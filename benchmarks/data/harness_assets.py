@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from benchmarks.data.harness_logs import START
 from benchmarks.data.instances import InstanceBroken
 from sandboxes import Sandbox
 
@@ -30,7 +31,6 @@ TIMEOUT_S = 60
 ALL_S = 1800
 """The time limit for all files of a row together."""
 _PIECE = 1 << 20
-START = ">>>>> Start Test Output"
 
 
 def declared(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

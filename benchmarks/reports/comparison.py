@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 from random import Random
-from typing import Literal, get_args
+from statistics import fmean
+from typing import Literal, TypeVar, get_args
 
 from agent.errors import UsageError
 from benchmarks.batch.batch import read_identity
@@ -17,6 +18,7 @@ Unit = Literal["measurements", "nodes", "model_calls", "tokens", "seconds", "cos
 """The unit of cost."""
 UNITS: tuple[Unit, ...] = get_args(Unit)
 DRAWS = 4_000
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def compare(pairs: Sequence[Pair], unit: Unit = "measurements", limit: float | N
         only_second=only_second,
         neither=won.count((False, False)),
         p_value=mcnemar(only_first, only_second),
-        interval=_bootstrap([after - before for before, after in won]),
+        interval=bootstrap([after - before for before, after in won], fmean, DRAWS),
         limit=limit,
     )
 
@@ -118,7 +120,8 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2.0 * sum(comb(trials, k) for k in range(fewer + 1)) / 2.0**trials)
 
 
-def _bootstrap(differences: Sequence[int]) -> tuple[float, float]:
-    rng, count = Random(0), len(differences)
-    means = sorted(sum(rng.choices(differences, k=count)) / count for _ in range(DRAWS))
-    return means[int(0.025 * DRAWS)], means[int(0.975 * DRAWS) - 1]
+def bootstrap(items: Sequence[_T], of: Callable[[Sequence[_T]], float], draws: int) -> tuple[float, float]:
+    """The 95 % interval of a statistic by its percentiles over so many samples, drawn with replacement."""
+    rng = Random(0)
+    drawn = sorted(of(rng.choices(items, k=len(items))) for _ in range(draws))
+    return drawn[int(0.025 * draws)], drawn[int(0.975 * draws) - 1]

@@ -49,8 +49,7 @@ def _searches(rounds: Sequence[Path], part: str) -> list[_Search]:
         with suppress(RamifyError):
             for path in runs_in([batch]):
                 with Run.read(path) as run:
-                    tokens = run.usage.tokens_in + run.usage.tokens_out
-                    found.append(_Search(len(run.tree) - 1, tokens, run.elapsed_s))
+                    found.append(_Search(len(run.tree) - 1, run.usage.tokens, run.elapsed_s))
     return found
 
 

@@ -9,16 +9,16 @@ convincing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
 from pathlib import Path
-from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from agent.counting import counted
 from agent.errors import UsageError
 from benchmarks.batch.batch import read_attempts
+from benchmarks.reports.comparison import bootstrap
 
 log = logging.getLogger(__name__)
 DRAWS = 2000
@@ -26,7 +26,6 @@ MOST_FAILED = 0.05
 """The largest share of searches that may fail for outside reasons, such as a bug that makes the tests hang."""
 FEWEST = 20
 """The fewest bugs for a convincing comparison."""
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ def compare(first: Mapping[str, Played], second: Mapping[str, Played]) -> Better
         UsageError: the results are for different bugs, or for none.
     """
     pairs, lost, won = _paired(first, second)
-    return Better(_ratio(pairs), _interval(pairs, _ratio), lost, won, len(pairs))
+    return Better(_ratio(pairs), bootstrap(pairs, _ratio, DRAWS), lost, won, len(pairs))
 
 
 def compare_solved(first: Mapping[str, Played], second: Mapping[str, Played]) -> MoreSolved:
@@ -137,7 +136,7 @@ def compare_solved(first: Mapping[str, Played], second: Mapping[str, Played]) ->
         UsageError: as `compare`.
     """
     pairs, lost, won = _paired(first, second)
-    return MoreSolved(_gain(pairs), _interval(pairs, _gain), lost, won, len(pairs))
+    return MoreSolved(_gain(pairs), bootstrap(pairs, _gain, DRAWS), lost, won, len(pairs))
 
 
 def solved_share(results: Mapping[str, Played]) -> tuple[float, tuple[float, float]]:
@@ -147,7 +146,7 @@ def solved_share(results: Mapping[str, Played]) -> tuple[float, tuple[float, flo
         return sum(result.solved for result in chosen) / len(chosen)
 
     played = [results[name] for name in sorted(results)]
-    return share(played), _interval(played, share)
+    return share(played), bootstrap(played, share, DRAWS)
 
 
 def _paired(first: Mapping[str, Played], second: Mapping[str, Played]) -> tuple[list[tuple[Played, Played]], int, int]:
@@ -170,7 +169,7 @@ def table(by_policy: Mapping[str, Mapping[str, Played]], baseline: str) -> str:
     for name, by_bug in by_policy.items():
         results = list(by_bug.values())
         solved = sum(result.solved for result in results)
-        cells = f"{len(results):>6}{solved:>8}{cell(needed(results), _interval(results, needed)):>26}"
+        cells = f"{len(results):>6}{solved:>8}{cell(needed(results), bootstrap(results, needed, DRAWS)):>26}"
         if name != baseline:
             better = compare(by_policy[baseline], by_bug)
             cells += f"{f'{cell(better.ratio, better.interval)}, {better.lost} lost':>34}"
@@ -188,9 +187,3 @@ def _ratio(pairs: Sequence[tuple[Played, Played]]) -> float:
     if other == 0:
         return 1.0 if one == 0 else inf
     return 1.0 if one == other == inf else one / other
-
-
-def _interval(items: Sequence[_T], of: Callable[[Sequence[_T]], float]) -> tuple[float, float]:
-    rng = Random(0)
-    drawn = sorted(of(rng.choices(items, k=len(items))) for _ in range(DRAWS))
-    return drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1]

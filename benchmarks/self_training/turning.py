@@ -3,7 +3,6 @@ resumed."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -31,7 +30,6 @@ from benchmarks.self_training.policies import FIRST, Policy, Registry
 
 ROWS: Mapping[Method, str] = {"sft": "sft-masked", "dpo": "preference", "kto": "kto", "grpo": "grpo-tree"}
 """The rows that a chat policy is trained on, by the method."""
-_LOOKS = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +135,10 @@ def _require_environments(learning: Learning) -> None:
 def _require_package(python: str, package: str, flag: str) -> None:
     """Raise UsageError if the interpreter, which `flag` selects, cannot import the package."""
     try:
-        done = subprocess.run([python, "-c", _LOOKS, package], capture_output=True, check=False)
+        found = training.has_package(python, package)
     except OSError as error:
         raise UsageError(f"{python} cannot be run ({error.strerror}): name another with {flag}") from error
-    if done.returncode != 0:
+    if not found:
         raise UsageError(f"{python} has no {package}: name an interpreter that has it with {flag}")
 
 

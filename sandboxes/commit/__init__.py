@@ -23,7 +23,6 @@ from sandboxes import (
     Merge,
     SandboxError,
     SandboxLost,
-    SandboxUnavailable,
     Snapshot,
     SnapshotMissing,
     Template,
@@ -113,19 +112,6 @@ class CommitProvider:
     def forked(self) -> Forked:
         """As `sandboxes.Provider.forked`."""
         return self._tally.forked
-
-    def check(self, image: str | None = None) -> None:
-        """Check that a command runs in a state of the image. Nothing is left behind.
-
-        Raises:
-            SandboxUnavailable, ImageMissing: containers of the image do not run here.
-        """
-        base = self.create(Workspace(image=image, mount="/tmp"))  # noqa: S108 - of the image
-        with self.at(base) as box:
-            done = box.exec(["/bin/sh", "-c", ":"], timeout_s=_REMOVE_TIMEOUT_S)
-        self.discard(base)
-        if done.exit_code:
-            raise SandboxUnavailable(f"a shell ended with {done.exit_code}: {done.stderr.decode(errors='replace')}")
 
     def create(self, workspace: Workspace) -> Snapshot:
         """As `sandboxes.Provider.create`."""

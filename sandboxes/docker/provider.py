@@ -39,7 +39,7 @@ from sandboxes.docker.images import (
 from sandboxes.forking import environment_cache
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
-from sandboxes.forking.provider import ForkingProvider
+from sandboxes.forking.provider import ForkingProvider, require_shell
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -238,7 +238,7 @@ def checked_provider(
     launcher = DockerLauncher(store, limits=limits)
     provider = ForkingProvider(launcher, limits, paranoid=paranoid)
     try:
-        provider.check(Workspace(image=image, mount="/usr"))
+        require_shell(provider, Workspace(image=image, mount="/usr"))
     except SandboxError:
         provider.close()
         launcher.forget()

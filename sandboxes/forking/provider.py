@@ -16,6 +16,7 @@ from sandboxes import (
     Forked,
     Limits,
     Merge,
+    Provider,
     SandboxLost,
     SandboxUnavailable,
     Snapshot,
@@ -85,19 +86,6 @@ class ForkingProvider:
         for guest in guests:
             guest.close()
         self._launcher.close()
-
-    def check(self, workspace: Workspace) -> None:
-        """Check that a command runs in a state of the workspace, which should be small. Its guest is reused later.
-
-        Raises:
-            SandboxUnavailable: the guest does not run here; the message gives the reason.
-        """
-        base = self.create(workspace)
-        with self.at(base) as fork:
-            done = fork.exec(["/bin/sh", "-c", ":"], timeout_s=_PROOF_TIMEOUT_S)
-        self.discard(base)
-        if done.exit_code:
-            raise SandboxUnavailable(f"a shell ended with {done.exit_code}: {done.stderr.decode(errors='replace')}")
 
     def create(self, workspace: Workspace) -> Snapshot:
         """As `sandboxes.Provider.create`."""
@@ -269,6 +257,20 @@ class ForkingProvider:
                 self._guests.discard(guest)
         if not keep:
             guest.close()
+
+
+def require_shell(provider: Provider, workspace: Workspace, timeout_s: float = _PROOF_TIMEOUT_S) -> None:
+    """Check that a shell runs in a state of the workspace, which should be small. The state is discarded.
+
+    Raises:
+        SandboxUnavailable, ImageMissing: it does not; the message gives the reason.
+    """
+    base = provider.create(workspace)
+    with provider.at(base) as fork:
+        done = fork.exec(["/bin/sh", "-c", ":"], timeout_s=timeout_s)
+    provider.discard(base)
+    if done.exit_code:
+        raise SandboxUnavailable(f"a shell ended with {done.exit_code}: {done.stderr.decode(errors='replace')}")
 
 
 def relative(path: str) -> str:

@@ -23,7 +23,7 @@ from sandboxes.cleanup import Leftover
 from sandboxes.forking import environment_cache
 from sandboxes.forking.guest_bundle import LOADER, STARTED, package
 from sandboxes.forking.launcher import Layout
-from sandboxes.forking.provider import ForkingProvider
+from sandboxes.forking.provider import ForkingProvider, require_shell
 from sandboxes.namespace import beneath, cgroups, pythons, rootfs
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def checked_provider(store: Path, limits: Limits, *, paranoid: bool = False) -> 
     try:
         with contextlib.ExitStack() as failed, tempfile.TemporaryDirectory(prefix="ramify-probe-") as empty:
             provider = failed.enter_context(namespace_provider(store, limits, paranoid=paranoid))
-            provider.check(Workspace(path=Path(empty)))
+            require_shell(provider, Workspace(path=Path(empty)))
             failed.pop_all()
             return provider
     except (SandboxError, OSError) as error:

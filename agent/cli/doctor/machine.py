@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sandboxes import SandboxError, SandboxUnavailable, commit
+from sandboxes import SandboxError, SandboxUnavailable, Workspace, commit
 from sandboxes.docker import client as engine
 from sandboxes.docker import images
 from sandboxes.docker import provider as docker
+from sandboxes.forking.provider import require_shell
 from sandboxes.namespace import cgroups
 from sandboxes.namespace import provider as namespace
 
@@ -23,6 +24,8 @@ SETTINGS = {
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
 }
 """Kernel settings that can forbid user namespaces: the value that forbids them, and one that allows them."""
+COMMIT_S = 600.0
+"""How long a command may take where each starts a container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def _commit_problem() -> str:
     with tempfile.TemporaryDirectory(prefix="ramify-probe-") as store:
         try:
             with commit.CommitProvider(Path(store)) as provider:
-                provider.check()
+                require_shell(provider, Workspace(mount="/tmp"), timeout_s=COMMIT_S)  # noqa: S108  # of the image
         except SandboxError as error:
             return str(error)
     return ""

@@ -12,6 +12,7 @@ from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
 from agent.models import Message
+from agent.models.answers import system_and_user
 from agent.prompts import render
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
@@ -51,13 +52,13 @@ def shown_candidate(
     }
     change = fenced("change", printable(patch), int(PATCH_BYTES * length))
     same = ": the same ones" if before.failures and {*before.failures} == {*after.failures} else ""
-    counts = {"before": _counts(before), "after": _counts(after) + same, "partial": not after.complete}
-    return render("judge_candidate", patch=change, **counts, **tests)
+    found = {"before": counts(before), "after": counts(after) + same, "partial": not after.complete}
+    return render("judge_candidate", patch=change, **found, **tests)
 
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:
     """A question about a candidate whose tests have not been run; `length` as in `issue_messages`."""
-    question = render("foresight", patch=_change(case, length), before=_counts(case.report))
+    question = render("foresight", patch=_change(case, length), before=counts(case.report))
     return _conversation(shown_issue(case.task, length), question)
 
 
@@ -95,16 +96,14 @@ def shown_issue(task: Task, length: float = 1.0) -> str:
     return render("judge_issue", issue=fenced("issue", statement, int(ISSUE_BYTES * length)), goal_tests=goals)
 
 
+def counts(report: SuiteReport) -> str:
+    """How many tests pass and fail."""
+    return f"{len(report.passes)} pass, {len(report.failures)} fail"
+
+
 def _change(case: EvaluationInput, length: float) -> str:
     return fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
 
 
-def _counts(report: SuiteReport) -> str:
-    return f"{len(report.passes)} pass, {len(report.failures)} fail"
-
-
 def _conversation(shown: str, question: str) -> list[Message]:
-    return [
-        {"role": "system", "content": render("judge_system")},
-        {"role": "user", "content": f"{shown}\n\n{question}"},
-    ]
+    return system_and_user(render("judge_system"), f"{shown}\n\n{question}")

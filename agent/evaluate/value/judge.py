@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.archive import archived
 from agent.evaluate.value.exhibit import assessment, case_messages
 from agent.evaluate.value.weighing import VERDICTS, Opinion, hear, judged
 from agent.models import Model
-from agent.models.answers import Unreadable, last_object
+from agent.models.answers import Unreadable, last_object, number_in, words_in
 from agent.prompts import render
 from agent.run.message_store import digest_of
 from agent.run.tree.evaluation import Evaluation
@@ -75,20 +73,14 @@ def read_verdict(text: str, who: str) -> Opinion:
         Unreadable: there is no such JSON.
     """
     answer = last_object(text, "value")
-    worth, verdict, words = _share(answer, "value"), answer.get("verdict", "refine"), answer.get("assessment")
+    worth, verdict = number_in(answer, "value", 1), answer.get("verdict", "refine")
     if verdict not in VERDICTS:
         raise Unreadable(f"`verdict` is {str(verdict)[:40]!r}: give one of {', '.join(VERDICTS)}")
-    if not isinstance(words, str) or not words.strip():
-        raise Unreadable("`assessment` is missing: say in words what speaks for and against the change")
-    interest = _share(answer, "interest") if "interest" in answer else None
+    words = words_in(
+        answer, "assessment", "`assessment` is missing: say in words what speaks for and against the change"
+    )
+    interest = number_in(answer, "interest", 1) if "interest" in answer else None
     return Opinion(worth, f"{who} gives it {worth:.2f} of 1 {_SAID[verdict]}: {assessment(words)}", verdict, interest)
-
-
-def _share(answer: Mapping[str, Any], key: str) -> float:
-    number = answer[key]
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 1:
-        raise Unreadable(f"`{key}` is {str(number)[:40]!r}: give a number from 0 to 1")
-    return float(number)
 
 
 def require_retries(retries: int) -> None:

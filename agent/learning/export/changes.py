@@ -23,7 +23,7 @@ def added(run: Run, nodes: Iterable[NodeId]) -> str:
 
 def _replaced(run: Run, nodes: Iterable[NodeId]) -> Iterator[tuple[str, str]]:
     """The old and new text of each edit; the old text of a file written whole is unknown, and given as empty."""
-    for action in (action for node in sorted(nodes) for step in run.tree[node].steps for action in step.actions):
+    for action in (action for node in sorted(nodes) for action in run.tree[node].actions):
         if isinstance(action, Edit):
             yield from ((replacement.old, replacement.new) for replacement in action.replacements)
         elif isinstance(action, Write):

@@ -45,7 +45,7 @@ class Critique:
                     "completion": [_judgement(solved)],
                     "label": solved,
                     "value": run.tree[rollout.leaf].value,
-                    "provenance": provenance(run, rollout.leaf, taken, others=rollout.path),
+                    "provenance": provenance(run, rollout.leaf, taken),
                 }
 
     def _question(self, issue: str, taken: Sequence[Turn]) -> str:

@@ -86,7 +86,7 @@ class GrpoTree:
                     "weight": credit[node.id].leaves,
                     "group": f"{journal_digest(run)[:12]}/{parent.id}",
                     "anchor": parent.state_hash,
-                    "provenance": provenance(run, node.id, taken, others=[n.id for n in tree.path(node.id)]),
+                    "provenance": provenance(run, node.id, taken),
                 }
 
     def _credit(self, run: Run) -> dict[NodeId, Credit]:

@@ -3,10 +3,10 @@ provenance of rows is in separate files."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agent.learning.export import Row
+from agent.learning.export.turns import as_sent
 from agent.models import Message
 
 _KNOWN = ("role", "content", "name", "tool_calls", "tool_call_id")
@@ -35,10 +35,4 @@ def _input(messages: list[Message], tools: list[Any]) -> Row:
 def _message(message: Message) -> dict[str, Any]:
     """The message with the known keys, and call arguments as text."""
     kept = {key: message[key] for key in _KNOWN if key in message}
-    if "tool_calls" in kept:
-        kept["tool_calls"] = [{**call, "function": _with_text(call["function"])} for call in kept["tool_calls"]]
-    return kept | ({"weight": 0} if message.get("train") is False else {})
-
-
-def _with_text(function: Any) -> dict[str, Any]:
-    return {**function, "arguments": json.dumps(function["arguments"])}
+    return as_sent(kept) | ({"weight": 0} if message.get("train") is False else {})

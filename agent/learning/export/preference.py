@@ -118,7 +118,6 @@ def _margin(pair: tuple[Answer, Answer]) -> float:
 
 def _row_of_two_runs(run: Run, better: Answer, worse: Answer) -> Row:
     node = run.tree[better.turn.node]
-    others = [above.id for above in run.tree.path(node.id)]
     answers = better.turn, replace(worse.turn, node=node.id)
     return {
         "prompt": list(better.turn.prompt),
@@ -129,7 +128,7 @@ def _row_of_two_runs(run: Run, better: Answer, worse: Answer) -> Row:
         "scores": [better.score, worse.score],
         "visits": [run.tree.visits(node.id), 1],
         "other": worse.run,
-        "provenance": provenance(run, node.id, answers, others=others),
+        "provenance": provenance(run, node.id, answers),
     }
 
 

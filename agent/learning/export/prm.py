@@ -45,5 +45,5 @@ class Prm:
                     "q": run.tree.value_sum(node.id) / visits,
                     "own": node.value,
                     "depth": run.tree.depth(node.id),
-                    "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
+                    "provenance": provenance(run, node.id, taken),
                 }

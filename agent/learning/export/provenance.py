@@ -19,14 +19,16 @@ from agent.run.tree.node import NodeId
 from agent.task import Task
 
 
-def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[NodeId] = ()) -> dict[str, Any]:
-    """The provenance of a row about a node, with the answers of these turns; `others` are further nodes in the row.
+def provenance(run: Run, node: NodeId, turns: Sequence[Turn], others: Iterable[NodeId] | None = None) -> dict[str, Any]:
+    """The provenance of a row about a node, with the answers of these turns; `others` are further nodes in the row, by
+    default those above the node.
 
     `policies` holds names with versions. For each answer, `prompts` holds the digest of its prompt, `sampling` the
     sampling parameters and seed, and `logprobs` the log-probability of each token from the server, or null. `exact`:
     each answer is the recorded one, to the recorded prompt.
     """
-    nodes = {*others, *(turn.node for turn in turns)}
+    above = (state.id for state in run.tree.path(node)) if others is None else others
+    nodes = {*above, *(turn.node for turn in turns)}
     policies = {turn.step.policy_id or run.tree[turn.node].policy_id for turn in turns}
     row = of_answers(run, node, nodes, [turn.asked for turn in turns])
     return {**row, "policies": sorted(policies), "prompts": [turn.digest for turn in turns]}

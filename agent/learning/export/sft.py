@@ -69,5 +69,5 @@ def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
 
 def row_of(run: Run, leaf: Node, woven: Woven) -> Row:
     """A conversation as a row."""
-    origin = provenance(run, leaf.id, woven.turns, others=[node.id for node in run.tree.path(leaf.id)])
+    origin = provenance(run, leaf.id, woven.turns)
     return {"messages": woven.messages, "tools": list(woven.turns[-1].tools), "provenance": origin}

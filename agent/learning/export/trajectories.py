@@ -40,7 +40,7 @@ class Trajectories:
                     "steps": [
                         {"node": n, "value": run.tree[n].value, "label": run.tree[n].label} for n in rollout.path
                     ],
-                    "provenance": provenance(run, leaf.id, taken, others=rollout.path),
+                    "provenance": provenance(run, leaf.id, taken),
                 }
 
 

@@ -6,6 +6,7 @@ the edits as tool calls, and the measurements in between.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -195,6 +196,18 @@ def _with_objects(message: Message) -> Message:
 def _with_object(function: Mapping[str, Any]) -> Mapping[str, Any]:
     arguments = function["arguments"]
     return {**function, "arguments": loads(arguments or "{}") if isinstance(arguments, str) else arguments}
+
+
+def as_sent(message: Message) -> dict[str, Any]:
+    """The message of a chat template with call arguments as text, as they were sent."""
+    if not message.get("tool_calls"):
+        return dict(message)
+    calls = [{**call, "function": _with_text(call["function"])} for call in message["tool_calls"]]
+    return {**message, "tool_calls": calls}
+
+
+def _with_text(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**function, "arguments": json.dumps(function["arguments"])}
 
 
 def _said(message: Message) -> tuple[object, ...]:

@@ -56,5 +56,5 @@ class Verifier:
                 "completion": [{"role": "assistant", "content": ANSWERS[0 if earned.value >= 0.5 else 1]}],
                 "value": earned.value,
                 "leaves": earned.leaves,
-                "provenance": provenance(run, node.id, taken, others=[n.id for n in run.tree.path(node.id)]),
+                "provenance": provenance(run, node.id, taken),
             }

@@ -57,7 +57,7 @@ class Reflector:
                 "memory_surprise",
                 issue=reflection.issue,
                 done=reflection.done,
-                change=done_in(node.steps),
+                change=done_in(node),
                 predicted=f"{reflection.predicted:.2f}",
                 measured=f"{reflection.measured:.2f}",
                 said=reflection.said,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from agent.run.events import Added
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import MANIPULATION
-from agent.run.tree.node import Node, Step
+from agent.run.tree.node import Node
 from agent.run.tree.tree import Tree
 from agent.untrusted import one_line, terminal_text, visible
 
@@ -65,7 +65,7 @@ def episode(run: Run, source: Source) -> Episode:
     patch, tried = _patch(run), tuple[str, ...]()
     files = tuple(file.path for file in parse(patch))
     if source.outcome == "failed":
-        files = tuple(dict.fromkeys((*files, *_edited(run.tree))))
+        files = tuple(dict.fromkeys((*files, *(path for node in run.tree for path in node.edited))))
         tried = tuple(dict.fromkeys(one_line(node.label) for node in run.tree if node.parents and node.label))[:TRIED]
     return Episode(
         id=name_of("episode", source.id),
@@ -91,7 +91,7 @@ def contrasts(run: Run) -> list[Contrast]:
     for above, node in pairwise(tree.path(best.id)):
         failed = [child for child in tree.children(above.id) if child != node and tree.value_max(child.id) < 1.0]
         for child in sorted(failed, key=lambda child: (-child.value, child.id))[:1]:
-            right, wrong = done_in(node.steps), done_in(child.steps)
+            right, wrong = done_in(node), done_in(child)
             found += [Contrast(right, wrong, _note(child.evaluation.notes, SAID_BYTES))] if wrong and right else []
     return found[::-1][:CONTRASTS]
 
@@ -133,7 +133,7 @@ def _experiences(tree: Tree, node: Node, source: Source) -> Iterator[Experience]
     for error in dict.fromkeys(fixed):
         cluster = cluster_of(error)
         name = name_of("experience", source.id, node.id, cluster)
-        done, change = one_line(node.label), done_in(node.steps)
+        done, change = one_line(node.label), done_in(node)
         yield Experience(name, (source.id,), cluster, shape_of(error), node.id, done, change, round(gain, 6))
 
 
@@ -173,19 +173,13 @@ def _patch(run: Run) -> bytes:
     return run.journal.get_blob(honest[0]) if honest else b""
 
 
-def _edited(tree: Tree) -> Iterator[str]:
-    for node in tree:
-        for step in node.steps:
-            yield from (action.path for action in step.actions if isinstance(action, (Edit, Write)))
-
-
 def _note(text: str, most_bytes: int) -> str:
     return excerpt(visible(terminal_text(text)), most_bytes)[0]
 
 
-def done_in(steps: Sequence[Step]) -> str:
-    """The edits and writes of some turns in the form of a diff."""
-    edits = [action for step in steps for action in step.actions if isinstance(action, (Edit, Write))]
+def done_in(node: Node) -> str:
+    """The edits and writes that led to a state, in the form of a diff."""
+    edits = [action for action in node.actions if isinstance(action, (Edit, Write))]
     return visible(excerpt("\n".join(line for edit in edits for line in _lines(edit)), CHANGE_BYTES)[0])
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "TrainingFailed",
     "TrainingPlan",
     "TrainingSettings",
+    "has_package",
     "plan",
     "require_checkpoint",
     "train",
@@ -213,21 +214,17 @@ def with_adapter(chosen: TrainingPlan, python: Path | None) -> TrainingPlan:
     """The training of an adapter where a chat policy or a verifier is trained, and the interpreter has PEFT; else the
     same, of all weights."""
     formats = {export.format for export in chosen.data}
-    if (
-        not chosen.settings.model
-        or chosen.method == "reward"
-        or formats & EDITS
-        or not _has_peft(str(python or sys.executable))
-    ):
-        return chosen
-    return replace(chosen, settings=replace(chosen.settings, lora=RANK))
+    if chosen.settings.model and chosen.method != "reward" and not formats & EDITS:
+        with suppress(OSError):
+            if has_package(str(python or sys.executable), "peft"):
+                return replace(chosen, settings=replace(chosen.settings, lora=RANK))
+    return chosen
 
 
-def _has_peft(interpreter: str) -> bool:
-    looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec('peft') is None)"
-    with suppress(OSError):
-        return subprocess.run([interpreter, "-c", looks], capture_output=True, check=False).returncode == 0
-    return False
+def has_package(interpreter: str, package: str) -> bool:
+    """Whether an interpreter can import a package. Raises OSError where it cannot be run."""
+    looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    return subprocess.run([interpreter, "-c", looks, package], capture_output=True, check=False).returncode == 0
 
 
 def require_checkpoint(model: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from agent.measure.adapters import Invocation
 from agent.measure.inside import program_source
-from agent.measure.warm.plugins import Limits, RunNames, orders_of
+from agent.measure.warm.plugins import Limits, RunNames, run_request
 from agent.parsing import syntax_tree
 
 PYTHON = r"(?:\S*/)?python[\d.]*(?:\s+-(?:[WX]\s*\S+|[A-Za-z]+))*\s+"
@@ -29,10 +29,10 @@ def with_our_program(
     limits: Limits,
 ) -> Invocation:
     """Run a command in which `replaced` has substituted our package for their program. The package consists of these
-    programs; the last one starts, with its orders in its own source."""
+    programs; the last one starts, with its request in its own source."""
     package, folder = names.plugins[-1], names.folder
-    orders = orders_of(names, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
-    start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(orders)!r}))\n"
+    request = run_request(names, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
+    start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(request)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
     files |= {
         name: without_annotations(program_source(name))

@@ -1,6 +1,6 @@
 """JavaScript: node's own runner, jest and vitest, with our reporter, which seals the results.
 
-The reporter is loaded through NODE_OPTIONS, so it works for `npm test` too. It reads its orders and deletes them before
+The reporter is loaded through NODE_OPTIONS, so it works for `npm test` too. It reads its request and deletes it before
 the runner loads the candidate's first file; a build step before that could read them. The seal protects the report, not
 the runner: tests share a process with the tested code, which could change `assert`, send the runner messages from a
 worker, or break out of jest's sandbox. A patch that shows signs of that is refused.
@@ -50,9 +50,9 @@ def invocation(
     """Options that the command itself gives to node are kept."""
     folder = names.folder
     ours = options.format(program=f"{folder}/{program}")
-    orders = {"report": names.report, "nonce": names.nonce, "options": ours}
+    request = {"report": names.report, "nonce": names.nonce, "options": ours}
     files = {f"{folder}/{name}": program_source(name) for name in ("channel.cjs", program)}
-    files[f"{folder}/orders.json"] = json.dumps(orders).encode()
+    files[f"{folder}/request.json"] = json.dumps(request).encode()
     own = re.sub(r"(?<!\w)NODE_OPTIONS=", f'NODE_OPTIONS="{ours} "', command)
     return Invocation(f'export NODE_OPTIONS="{ours} ${{NODE_OPTIONS-}}"\n{own}', files)
 

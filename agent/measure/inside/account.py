@@ -2,6 +2,7 @@
 later.
 
 Law: a test that is no longer run is reported as such, with the reason.
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ clock, getpid = time.perf_counter, os.getpid
 
 
 class Account:
-    """`orders` come from `agent.measure.warm.plugins.orders_of`. `error` is raised in a test that takes too long."""
+    """`request`: see `agent.measure.warm.plugins.run_request`. `error` is raised in a test that takes too long."""
 
-    def __init__(self, orders: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
+    def __init__(self, request: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say
-        self.ends_at, self.late_s, self.armed_at = clock() + orders["run_s"], orders["late_s"], 0.0
-        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"], error)
+        self.ends_at, self.late_s, self.armed_at = clock() + request["run_s"], request["late_s"], 0.0
+        self.alarm = Alarm(request["cpu_s"], request["wall_s"], error)
         self.process = getpid()
         """The process that owns the alarm."""
-        self.timeouts_left = orders["max_timeouts"]
-        self.must_pass = frozenset(orders["must_pass"])
-        self.regressions_left = orders["max_regressions"]
+        self.timeouts_left = request["max_timeouts"]
+        self.must_pass = frozenset(request["must_pass"])
+        self.regressions_left = request["max_regressions"]
         self.reported: set[str] = set()
-        self.left_out = self.late = 0
+        """The tests that ended, that there was no time for, or that were left out."""
+        self.ended: set[str] = set()
+        self.left_out: set[str] = set()
 
     @property
     def finished(self) -> bool:
@@ -52,14 +55,14 @@ class Account:
         """Whether the guarded code was stopped for the sake of the others, not because it exceeded its own limit."""
         return self.alarm.rang and (self.time_is_up or bool(clock() - self.armed_at >= self.late_s))
 
-    def arm(self) -> None:
-        """Give what runs now the time of one test, but no more than the run has left. A copy of the process gets its
-        own alarm."""
+    def arm(self, *, cpu: bool = True) -> None:
+        """Give what runs now the time of one test, but no more than the run has left. Without `cpu`, only that counts.
+        A copy of the process gets its own alarm."""
         if getpid() != self.process:
             self.alarm, self.process = Alarm(self.alarm.cpu_s, self.alarm.wall_s, self.alarm.error), getpid()
         self.alarm.rang = False
         self.armed_at = clock()
-        self.alarm.arm(max(min(self.ends_at - self.armed_at, self.late_s), SHORTEST_S))
+        self.alarm.arm(max(min(self.ends_at - self.armed_at, self.late_s), SHORTEST_S), cpu=cpu)
 
     def begin(self, test: str) -> None:
         """Report that a test starts."""
@@ -76,6 +79,7 @@ class Account:
     ) -> None:
         """Report how a test ended. `title`: the first line of its documentation."""
         self.reported.add(test)
+        self.ended.add(test)
         self.timeouts_left -= outcome == "timeout"
         self.regressions_left -= outcome != "passed" and test in self.must_pass
         named = {"title": title} if title else {}
@@ -85,32 +89,31 @@ class Account:
     def interrupt(self, test: str, title: str = "") -> None:
         """Report that the run had no time for a test."""
         self.reported.add(test)
-        self.late += 1
         self.say("late", id=test, **({"title": title} if title else {}))
 
     def leave_out(self, test: str, title: str = "") -> None:
         """Report that a test is left out because the run is over."""
         if self.regressions_left <= 0:
             self.reported.add(test)
-            self.left_out += 1
+            self.left_out.add(test)
             self.say("left", id=test)
         elif self.time_is_up:
             self.interrupt(test, title)
         else:
             self.end(test, "skipped", "not run: too many tests before it ran out of time", title=title)
 
-    def close(self, status: int) -> None:
-        """Report that the runner finished."""
-        ran = len(self.reported) - self.late - self.left_out
-        self.say("end", exit=status, collected=len(self.reported), tests=ran, left_out=self.left_out)
+    def close(self, status: int, **facts: object) -> None:
+        """Report that the runner finished. `facts`: others, or the number of tests `collected` if it is another one."""
+        numbers = {"collected": len(self.reported), "tests": len(self.ended), "left_out": len(self.left_out)}
+        self.say("end", exit=status, **{**numbers, **facts})
 
 
-def open_channel(orders: dict[str, Any]) -> Channel:
-    """Open the report's channel and remove all traces of our files. Sets `orders["root"]` to the workspace's
+def open_channel(request: dict[str, Any]) -> Channel:
+    """Open the report's channel and remove all traces of our files. Sets `request["root"]` to the workspace's
     folder."""
-    folder = orders["folder"]
+    folder = request["folder"]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:
-        orders["root"] = os.path.realpath(file.read().rstrip("\n"))
+        request["root"] = os.path.realpath(file.read().rstrip("\n"))
     shutil.rmtree(folder, ignore_errors=True)
     sys.path[:] = [entry for entry in sys.path if entry != folder]
     rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry != folder]
@@ -118,11 +121,11 @@ def open_channel(orders: dict[str, Any]) -> Channel:
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
     else:
         os.environ.pop("PYTHONPATH", None)
-    for name in [name for name in sys.modules if name.startswith(orders["package"] + ".")]:
+    for name in [name for name in sys.modules if name.startswith(request["package"] + ".")]:
         if name != "__main__":
             del sys.modules[name]
     channel = Channel()
-    os.makedirs(os.path.dirname(orders["report"]), exist_ok=True)
-    channel.open(orders["report"], orders["nonce"])
+    os.makedirs(os.path.dirname(request["report"]), exist_ok=True)
+    channel.open(request["report"], request["nonce"])
     channel.say("open")
     return channel

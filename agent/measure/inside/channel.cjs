@@ -1,5 +1,5 @@
 // Where a reporter in node says its facts: sealed lines, as those of channel.py.
-// Law: the orders are read and deleted before a test can run; nobody but the closure below knows the nonce.
+// Law: the request is read and deleted before a test can run; nobody but the closure below knows the nonce.
 "use strict";
 const { createHash } = require("node:crypto");
 const fs = require("node:fs");
@@ -29,12 +29,12 @@ function shown(message, root) {
 
 // Opens the report where `isRunner` says that this process runs the tests; undefined elsewhere (npm is node too).
 exports.open = (folder, isRunner) => {
-  const file = path.join(folder, "orders.json");
+  const file = path.join(folder, "request.json");
   if (!isRunner() || !fs.existsSync(file)) return undefined;
-  const orders = JSON.parse(fs.readFileSync(file, "utf8"));
+  const request = JSON.parse(fs.readFileSync(file, "utf8"));
   fs.unlinkSync(file);
-  process.env.NODE_OPTIONS = (process.env.NODE_OPTIONS || "").replace(orders.options, "").trim();
-  const descriptor = fs.openSync(orders.report, "ax", 0o600);
+  process.env.NODE_OPTIONS = (process.env.NODE_OPTIONS || "").replace(request.options, "").trim();
+  const descriptor = fs.openSync(request.report, "ax", 0o600);
   const { writeSync } = fs;
   const { stringify } = JSON;
   const seen = new Map();
@@ -45,7 +45,7 @@ exports.open = (folder, isRunner) => {
 
   const say = (kind, facts) => {
     const line = stringify({ ...facts, kind });
-    const seal = createHash("sha256").update(orders.nonce + number++ + line).digest("hex");
+    const seal = createHash("sha256").update(request.nonce + number++ + line).digest("hex");
     writeSync(descriptor, `${seal} ${line}\n`);
   };
   say("open", {});

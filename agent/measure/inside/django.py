@@ -22,15 +22,15 @@ LABELS = {"modules": "failfast", "args": "testrunner"}
 """The option for labels in `runtests.py` and in `manage.py test`, each with an option that only that program has."""
 
 
-def main(orders: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     """Run the program that the rest of the command line names."""
-    session = UnittestSession(orders)
+    session = UnittestSession(request)
     session.attach()
     narrowing = OnlyFiles(session.files)
     if session.files:
         narrowing.__enter__()
         session.before = lambda: narrowing.__exit__()
-    take_options(session, orders["jobs"])
+    take_options(session, request["jobs"])
 
     def change(module: Any) -> None:
         build_only_wanted(session, module.DiscoverRunner)

@@ -100,13 +100,13 @@ class Function:
 class Probe:
     """An expression at a line, or a function by its name."""
 
-    def __init__(self, order: Dict[str, Any]) -> None:
-        self.path: str = order["path"]
-        self.line: int = order["line"]
-        self.name: str = order["name"]
+    def __init__(self, probe: Dict[str, Any]) -> None:
+        self.path: str = probe["path"]
+        self.line: int = probe["line"]
+        self.name: str = probe["name"]
         self.series, self.hits, self.problem = Series(), 0, ""
         try:
-            self.expression = compile(order["expression"], "<probe>", "eval") if order["expression"] else None
+            self.expression = compile(probe["expression"], "<probe>", "eval") if probe["expression"] else None
         except SyntaxError as error:  # this Python is older than the one that looked at it before
             self.problem = str(error)
         self.inside: List[Function] = []

@@ -22,14 +22,14 @@ TESTS = 10
 class Prober:
     """The hooks."""
 
-    def __init__(self, orders: dict[str, Any], reporter: Reporter) -> None:
-        self.orders, self.reporter = orders, reporter
+    def __init__(self, request: dict[str, Any], reporter: Reporter) -> None:
+        self.request, self.reporter = request, reporter
         self.left = TESTS
         self.watch: Watch | None = None
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.watch = Watch(self.orders["root"], self.orders["probes"]) if self.left > 0 else None
+        self.watch = Watch(self.request["root"], self.request["probes"]) if self.left > 0 else None
         self.left -= 1
         yield
         if self.watch is not None:
@@ -63,7 +63,7 @@ class Prober:
             self.watch.learn(call.excinfo.value)
 
 
-def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
+def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:
     """Like the reporter's `begin`, with this plugin added."""
-    reporter = started(orders)
-    return first_hook(reporter, orders["plugins"], Prober(orders, reporter))
+    reporter = started(request)
+    return first_hook(reporter, request["plugins"], Prober(request, reporter))

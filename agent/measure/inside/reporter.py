@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from fnmatch import fnmatch
 from typing import Any
@@ -19,7 +18,8 @@ from zlib import crc32
 
 import pytest
 
-from .alarm import Alarm, OutOfTime
+from .account import Account, clock
+from .alarm import OutOfTime
 from .channel import Channel
 from .failures import Failures
 from .installed import copies
@@ -38,14 +38,9 @@ NOTHING_COLLECTED = 5
 FUNCTION = re.compile(r"^[ \t]*(?:async )?def (test\w*)", re.M)
 SHARED_FILES = ("__init__.py", "conftest.py")
 FAILURES = ("error", "failed", "timeout", "late")
-SHORTEST_S = 0.1
-"""Seconds for a test that starts just before the run's time is up."""
 REWRITING, ARCHIVING = 0.05, 0.3
 """Share of the run's time for rewriting assertions, and where the rewritten files are kept for later runs: all files of
 SymPy take longer than a run may."""
-
-# Tests patch this (frozen clocks); the report must not depend on what they leave there.
-clock = time.perf_counter
 
 
 class Attempt:
@@ -67,48 +62,38 @@ class Attempt:
 class Reporter:
     """The hooks."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any]) -> None:
         self.channel = Channel()
         self.say = self.channel.say
-        self.wanted = Wanted(orders["wanted"])
-        self.by_path = orders.get("by_path", False)
-        self.part, self.parts = orders.get("part", (0, 1))
+        self.wanted = Wanted(request["wanted"])
+        self.by_path = request.get("by_path", False)
+        self.part, self.parts = request.get("part", (0, 1))
         """Which part of all files this process runs, and the number of parts."""
+        self.account: Account | None = None
+        """None: the report is not open. A template has no time limit and runs no test."""
         self.attempt: Attempt | None = None
         self.root = ""
         self.unread_late = False
         """Whether there was no time to read some test file."""
         self.patterns: list[str] = []
-        self.alarm: Alarm | None = None
         self.failures = Failures()
         self.unread: dict[str, str] = {}
         """Errors of files that cannot be collected."""
         self.found = 0
-        self.reported: set[str] = set()
-        self.left_out: set[str] = set()
-        self.ends_at = float("inf")
-        """The `clock` time when the run's time is up."""
-        self.late_s, self.began = float("inf"), 0.0
-        """How long a test may run, and when the current one started."""
         self.broken: list[str] = []
         self.rewriter: Rewriter | None = None
         self.say("open")
 
-    def start(self, orders: dict[str, Any]) -> None:
+    def start(self, request: dict[str, Any]) -> None:
         """Open the report, before any test can run."""
-        self.timeouts_left = orders["max_timeouts"]
-        self.must_pass = frozenset(orders["must_pass"])
-        self.regressions_left = orders["max_regressions"]
-        self.alarm = Alarm(orders["cpu_s"], orders["wall_s"])
-        self.ends_at = clock() + orders["run_s"]
-        self.late_s = orders["late_s"]
-        self.channel.open(orders["report"], orders["nonce"])
+        self.account = Account(request, self.channel)
+        self.channel.open(request["report"], request["nonce"])
 
-    def limit_rewriting(self, orders: dict[str, Any]) -> None:
+    def limit_rewriting(self, request: dict[str, Any]) -> None:
         """Rewrite no test file again that is in an archive, and others only for a part of the run's time."""
-        archive = orders.get("archive", "")
-        self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * orders["run_s"], archive)
-        self.rewriter.read(orders.get("archives", ()))
+        archive = request.get("archive", "")
+        self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * request["run_s"], archive)
+        self.rewriter.read(request.get("archives", ()))
         self.rewriter.begin()
 
     # -- before the tests
@@ -147,7 +132,7 @@ class Reporter:
             return True
         if self.wanted.ignores(path):
             return True
-        if clock() >= self.ends_at and self.has_tests(path):
+        if self.account is not None and self.account.time_is_up and self.has_tests(path):
             file = os.path.relpath(path, self.root).replace(os.sep, "/")
             for name in _functions(path) or [""]:
                 self.say("late", id=file + name)
@@ -182,7 +167,7 @@ class Reporter:
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
         result: Any = yield from self.guarded(cpu=False)
         report = result.get_result()
-        if report.failed and self.is_late():  # the time was up while the file was imported
+        if report.failed and self.interrupted:  # the time was up while the file was imported
             report.outcome, report.longrepr, report.result = "passed", None, []
             self.say("late", id=report.nodeid)
         call = getattr(report, "call", None)  # there until this hook ends
@@ -203,52 +188,38 @@ class Reporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        self.regressions_left -= sum(each.startswith(tuple(self.broken)) for each in self.must_pass)
+        if self.account is not None:
+            lost = sum(each.startswith(tuple(self.broken)) for each in self.account.must_pass)
+            self.account.regressions_left -= lost
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        if self.regressions_left <= 0:
-            self.left_out.add(item.nodeid)
-            self.say("left", id=item.nodeid)
-            return True
-        if clock() >= self.ends_at:
-            self.say("late", id=item.nodeid)
-            return True
-        if self.timeouts_left <= 0:
-            self.attempt = Attempt(item.nodeid)
-            self.attempt.learn("skipped", "not run: too many tests before it ran out of time")
-            self.finish(self.attempt)
-            return True
-        self.say("start", id=item.nodeid)
+        if self.account is not None:
+            if self.account.finished:
+                self.account.leave_out(item.nodeid)
+                return True
+            self.account.begin(item.nodeid)
         self.attempt = Attempt(item.nodeid)
         return None
 
     def guarded(self, *, cpu: bool = True) -> Generator[None, Any, Any]:
-        """Seconds until the alarm rings, at most the rest of the run. A template has no alarm."""
-        if self.alarm is None:
+        """Run what follows with the alarm of the account."""
+        if self.account is None:
             return (yield)
-        self.began = clock()
-        self.alarm.arm(max(min(self.ends_at - clock(), self.late_s), SHORTEST_S), cpu=cpu)
+        self.account.arm(cpu=cpu)
         try:
             return (yield)
         finally:
-            self.alarm.disarm()
-
-    def is_late(self) -> bool:
-        """Whether the running code was stopped for the sake of the others, not because it exceeded a test's limit."""
-        now = clock()
-        return self.rang and (now >= self.ends_at or now - self.began >= self.late_s)
+            self.account.alarm.disarm()
 
     @property
-    def rang(self) -> bool:
-        """Whether the alarm stopped the running code."""
-        return self.alarm is not None and self.alarm.rang
+    def interrupted(self) -> bool:
+        """See `Account.interrupted`."""
+        return self.account is not None and self.account.interrupted
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
         self.attempt = Attempt(item.nodeid)  # a plugin that runs a failed test again begins here
-        if self.alarm is not None:
-            self.alarm.rang = False
         yield from self.guarded()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -264,7 +235,7 @@ class Reporter:
         result: Any = yield
         report = result.get_result()
         if self.attempt is not None and self.attempt.nodeid == item.nodeid:
-            if self.attempt.outcome == "late" or self.is_late():
+            if self.attempt.outcome == "late" or self.interrupted:
                 report.outcome, report.longrepr = "skipped", (item.nodeid, 0, "the time of the run is up")
                 self.attempt.outcome = "late"
                 return
@@ -293,8 +264,8 @@ class Reporter:
         return self.failures.plain(str(said) if said else "")
 
     def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
-        raised = call.excinfo
-        if self.rang or (report.failed and raised is not None and _is_timeout(raised.value)):
+        raised, rang = call.excinfo, self.account is not None and self.account.alarm.rang
+        if rang or (report.failed and raised is not None and _is_timeout(raised.value)):
             return "timeout"
         if report.failed:
             return "failed" if report.when == "call" else "error"
@@ -317,22 +288,15 @@ class Reporter:
 
     def finish(self, done: Attempt) -> None:
         self.attempt = None
+        if self.account is None:
+            return
         if done.outcome == "late":
-            self.say("late", id=done.nodeid)
+            self.account.interrupt(done.nodeid)
             return
         if not done.outcome:
             done.learn("error", "the test was not called")
-        self.timeouts_left -= done.outcome == "timeout"
-        self.regressions_left -= done.outcome != "passed" and done.nodeid in self.must_pass
-        self.reported.add(done.nodeid)
-        self.say(
-            "test",
-            id=done.nodeid,
-            outcome=done.outcome,
-            seconds=round(clock() - done.began, 6),
-            message=done.message,
-            unexpected=done.unexpected and done.outcome == "passed",
-        )
+        seconds = clock() - done.began
+        self.account.end(done.nodeid, done.outcome, done.message, seconds, unexpected=done.unexpected)
 
     # -- after the tests
 
@@ -345,14 +309,9 @@ class Reporter:
             session.exitstatus, self.found = 0, 1  # there are tests, and there was no time to collect one
         if self.rewriter is not None:
             self.rewriter.write()
-        self.say(
-            "end",
-            exit=int(session.exitstatus),
-            collected=self.found,
-            tests=len(self.reported),
-            left_out=len(self.left_out),
-            copies={} if self.wanted.ids else copies(self.root),
-        )
+        if self.account is not None:
+            installed = {} if self.wanted.ids else copies(self.root)
+            self.account.close(int(session.exitstatus), collected=self.found, copies=installed)
 
 
 def _functions(path: str) -> list[str]:
@@ -385,19 +344,19 @@ def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", said) is not None
 
 
-def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
+def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:
     """Open the report, and return the hook that starts everything. Called once."""
-    return first_hook(started(orders), orders["plugins"])
+    return first_hook(started(request), request["plugins"])
 
 
-def started(orders: dict[str, Any]) -> Reporter:
+def started(request: dict[str, Any]) -> Reporter:
     """A reporter with an open report; our files are deleted."""
-    for copy in orders["copies"]:
+    for copy in request["copies"]:
         shutil.rmtree(copy, ignore_errors=True)
-    clean_environment(orders["folder"], orders["plugins"])
-    reporter = Reporter(orders)
-    reporter.start(orders)
-    reporter.limit_rewriting(orders)
+    clean_environment(request["folder"], request["plugins"])
+    reporter = Reporter(request)
+    reporter.start(request)
+    reporter.limit_rewriting(request)
     return reporter
 
 

@@ -25,7 +25,7 @@ else:
     from ramify_door import door  # put there before this program begins
 
 Request = Dict[str, Any]
-"""A request: the `session`, the `changed` files, and the `run`'s orders for the reporter."""
+"""What the template is asked for: the `session`, the `changed` files, and the `run`, a request to the reporter."""
 STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "socket.connect", "socket.bind")
 CHANGES = ("os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate", "os.utime")
 """Audit events after which a session is not copied."""

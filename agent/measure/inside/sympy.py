@@ -51,10 +51,10 @@ class EndOfFile(BaseException):
 class SympySession:
     """A run of SymPy's tests."""
 
-    def __init__(self, orders: dict[str, Any], channel: Any) -> None:
-        self.account = Account(orders, channel, RanOutOfTime)
-        self.root = orders["root"]
-        self.wanted = frozenset(orders["wanted"])
+    def __init__(self, request: dict[str, Any], channel: Any) -> None:
+        self.account = Account(request, channel, RanOutOfTime)
+        self.root = request["root"]
+        self.wanted = frozenset(request["wanted"])
         self.failures = Failures(self.root)
         self.file = self.path = self.current = ""
         """The current file, relative to the workspace and as SymPy has it, and the current test."""
@@ -240,15 +240,15 @@ class OpenChannel:
         """Nothing to do: it is open."""
 
 
-def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
+def by_pytest(module: Any, request: dict[str, Any], channel: Any) -> None:
     """Load the pytest plugin in the run that this module starts."""
     original = module.pytest.main
 
     def run(args: Any = None, plugins: Any = None) -> Any:
-        reporter: Any = Reporter(orders)
+        reporter: Any = Reporter(request)
         reporter.channel, reporter.say = OpenChannel(channel), channel.say
-        reporter.start(orders)
-        reporter.limit_rewriting(orders)
+        reporter.start(request)
+        reporter.limit_rewriting(request)
         plugin: Any = types.ModuleType("plugin")
         plugin.pytest_load_initial_conftests = first_hook(reporter, [])
         return original(args, [*(plugins or ()), plugin])
@@ -256,10 +256,10 @@ def by_pytest(module: Any, orders: dict[str, Any], channel: Any) -> None:
     module.pytest = types.SimpleNamespace(main=run)
 
 
-def main(orders: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     """Run the program that the rest of the command line names."""
-    channel = open_channel(orders)
-    session = SympySession(orders, channel)
+    channel = open_channel(request)
+    session = SympySession(request, channel)
     closed = []
 
     def listen(module: Any) -> None:
@@ -268,7 +268,7 @@ def main(orders: dict[str, Any]) -> None:
 
     def have_pytest(module: Any) -> None:
         if pytest is not None:
-            by_pytest(module, orders, channel)
+            by_pytest(module, request, channel)
             closed.append(True)
 
     sys.meta_path.insert(0, ImportListener(MODULES, listen))

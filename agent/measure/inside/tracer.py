@@ -20,10 +20,10 @@ import pytest
 class Tracer:
     """Coverage of the workspace with a context per test; the empty context is what runs outside the tests."""
 
-    def __init__(self, coverage: Any, orders: dict[str, Any]) -> None:
-        self.orders = orders
+    def __init__(self, coverage: Any, request: dict[str, Any]) -> None:
+        self.request = request
         self.tracing = coverage.Coverage(
-            data_file=None, config_file=False, include=[orders["root"] + "/*"], omit=orders["omit"]
+            data_file=None, config_file=False, include=[request["root"] + "/*"], omit=request["omit"]
         )
         self.tracing.start()
 
@@ -37,13 +37,13 @@ class Tracer:
     def pytest_sessionfinish(self) -> Iterator[None]:
         yield
         self.tracing.stop()
-        data, root = self.tracing.get_data(), self.orders["root"]
+        data, root = self.tracing.get_data(), self.request["root"]
         lines: dict[str, dict[str, list[int]]] = {}
         for file in data.measured_files():
             for line, contexts in data.contexts_by_lineno(file).items():
                 for context in contexts:
                     lines.setdefault(context, {}).setdefault(os.path.relpath(file, root), []).append(line)
-        with open(self.orders["lines"], "w") as output:
+        with open(self.request["lines"], "w") as output:
             json.dump(lines, output)
 
 
@@ -62,12 +62,12 @@ def find_coverage(folder: str) -> Any:
     return coverage
 
 
-def begin(orders: dict[str, Any]) -> Callable[[pytest.Config], None]:
+def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:
     """Start tracing if possible, and return the hook that continues it. Called once."""
-    coverage = find_coverage(orders["library"])
+    coverage = find_coverage(request["library"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tracer = None if coverage is None else Tracer(coverage, orders)
+        tracer = None if coverage is None else Tracer(coverage, request)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(early_config: pytest.Config) -> None:

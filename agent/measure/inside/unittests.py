@@ -36,10 +36,10 @@ realpath, relpath = os.path.realpath, os.path.relpath
 class UnittestSession:
     """The outermost run of a unittest runner, one per process."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
-        self.account = Account(orders, open_channel(orders))
-        self.root = orders["root"]
-        self.wanted = frozenset(orders["wanted"])
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.account = Account(request, open_channel(request))
+        self.root = request["root"]
+        self.wanted = frozenset(request["wanted"])
         self.files = frozenset(realpath(os.path.join(self.root, each.split("::")[0])) for each in self.wanted)
         self.names = Names(self.root)
         self.failures = Failures(self.root)
@@ -465,9 +465,9 @@ def _dotted(file: str) -> str:
     return os.path.splitext(relpath(file))[0].replace(os.sep, ".")
 
 
-def main(orders: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     """Run the rest of the command line like `python -m unittest`."""
-    session = Program.session = UnittestSession(orders)
+    session = Program.session = UnittestSession(request)
     session.attach()
     sys.argv[0] = "python -m unittest"
     program = Program(module=None, exit=False)

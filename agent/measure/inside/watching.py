@@ -43,10 +43,10 @@ Trace = Optional[Callable[[FrameType, str, Any], Any]]
 class Watch:
     """Watches one test. Without probes, all functions of the workspace that it calls."""
 
-    def __init__(self, root: str, orders: List[Dict[str, Any]]) -> None:
+    def __init__(self, root: str, probes: List[Dict[str, Any]]) -> None:
         self.root = os.path.realpath(root)
         self.values = Values()
-        self.probes = [Probe(order) for order in orders]
+        self.probes = [Probe(probe) for probe in probes]
         self.paths: Dict[str, str] = {}
         self.functions: Dict[CodeType, Function] = {}
         self.events = 0

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from agent.measure import Outcome
+from agent.measure.logs.lines import by_line
 
-LINE = re.compile(r"\s*--- (PASS|FAIL|SKIP): (.+) \([^()]*\)")
 ENDS = {"PASS": Outcome.PASSED, "FAIL": Outcome.FAILED, "SKIP": Outcome.SKIPPED}
 
 
-def verbose(text: str) -> Iterator[tuple[str, Outcome]]:
-    """`TestName`, `TestName/subtest`, without the package."""
-    for line in text.split("\n"):
-        if match := LINE.fullmatch(line.rstrip()):
-            yield match[2], ENDS[match[1]]
+verbose = by_line(r"--- (?P<end>PASS|FAIL|SKIP): (?P<test>.+) \([^()]*\)")
+"""`TestName`, `TestName/subtest`, without the package."""
 
 
 def events(text: str) -> Iterator[tuple[str, Outcome]]:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from agent.measure import Outcome
+from agent.measure.logs.lines import by_line, outcome_of
 
 CLASS = re.compile(
     r"(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+).*? -{1,2} in (\S+)(?: .*)?"
@@ -16,18 +17,6 @@ ASKED = re.compile(r".*-Dtest=[\"']?([^\s\"']+).*")
 BUILD = re.compile(r".*BUILD (SUCCESS|FAILURE)")
 GRADLE = re.compile(r"(\S.*? > .+?) (PASSED|FAILED|SKIPPED)")
 NAMED = re.compile(r"\S+ > \S+")
-ANT = re.compile(r"\[junit\]\s+\[(PASS|FAIL|ERR)\]\s+(.*)")
-WORDS = {
-    "PASSED": Outcome.PASSED,
-    "PASS": Outcome.PASSED,
-    "SUCCESS": Outcome.PASSED,
-    "FAILED": Outcome.FAILED,
-    "FAIL": Outcome.FAILED,
-    "FAILURE": Outcome.FAILED,
-    "ERR": Outcome.ERROR,
-    "ERROR": Outcome.ERROR,
-    "SKIPPED": Outcome.SKIPPED,
-}
 
 
 def maven(text: str) -> Iterator[tuple[str, Outcome]]:
@@ -37,7 +26,7 @@ def maven(text: str) -> Iterator[tuple[str, Outcome]]:
         if match := CLASS.fullmatch(stripped):
             yield match[5], _whole(*(int(number) for number in match.groups()[:4]))
         elif match := METHOD.fullmatch(stripped):
-            yield f"{match[2]}.{match[1]}" if match[2] else match[1], WORDS[match[3]]
+            yield f"{match[2]}.{match[1]}" if match[2] else match[1], outcome_of(match[3])
 
 
 def single(text: str) -> Iterator[tuple[str, Outcome]]:
@@ -49,9 +38,9 @@ def single(text: str) -> Iterator[tuple[str, Outcome]]:
             asked.append(match[1])
         elif match := BUILD.fullmatch(line.strip()):
             if asked:
-                yield asked.popleft(), WORDS[match[1]]
+                yield asked.popleft(), outcome_of(match[1])
             else:
-                early.append(WORDS[match[1]])
+                early.append(outcome_of(match[1]))
     yield from zip(asked, early, strict=False)
 
 
@@ -61,20 +50,16 @@ def gradle(text: str) -> Iterator[tuple[str, Outcome]]:
     for line in text.split("\n"):
         stripped = line.strip()
         if match := GRADLE.fullmatch(stripped):
-            yield match[1], WORDS[match[2]]
+            yield match[1], outcome_of(match[2])
             waiting = ""
         elif NAMED.fullmatch(stripped):
             waiting = stripped
         elif waiting and stripped in ("PASSED", "FAILED", "SKIPPED"):
-            yield waiting, WORDS[stripped]
+            yield waiting, outcome_of(stripped)
             waiting = ""
 
 
-def ant(text: str) -> Iterator[tuple[str, Outcome]]:
-    """The text after `[junit] [PASS]`."""
-    for line in text.split("\n"):
-        if match := ANT.fullmatch(line.strip()):
-            yield match[2], WORDS[match[1]]
+ant = by_line(r"\[junit\]\s+\[(?P<end>PASS|FAIL|ERR)\]\s+(?P<test>.*)")
 
 
 def _whole(run: int, failures: int, errors: int, skipped: int) -> Outcome:

@@ -10,20 +10,27 @@ from agent.measure import Outcome
 
 Ends = Iterator[tuple[str, Outcome]]
 
-WORDS: Mapping[str, Outcome] = {
-    **dict.fromkeys(("ok", "OK", "pass", "passed", "Passed", "PASS", "PASSED", ".", "✓", "✔"), Outcome.PASSED),
-    **dict.fromkeys(("skip", "skipped", "SKIP", "SKIPPED", "O", "○", "↓", "↩"), Outcome.SKIPPED),
+_PASSED = ("ok", "OK", "pass", "passed", "Passed", "PASS", "PASSED", "SUCCESS", ".", "✓", "✔", "√")
+_SKIPPED = ("skip", "skipped", "SKIP", "SKIPPED", "O", "○", "✎", "↓", "↩", "□", "﹣")
+_WORDS: Mapping[str, Outcome] = {
+    **dict.fromkeys(_PASSED, Outcome.PASSED),
+    **dict.fromkeys(_SKIPPED, Outcome.SKIPPED),
+    **dict.fromkeys(("ERR", "ERROR"), Outcome.ERROR),
 }
-"""Words for a passed test, and for a skipped one."""
+
+
+def outcome_of(word: str) -> Outcome:
+    """The outcome that a runner's word or mark stands for. An unknown one is a failure."""
+    return _WORDS.get(word, Outcome.FAILED)
 
 
 def by_line(pattern: str) -> Callable[[str], Ends]:
-    """A parser of lines that match the whole pattern, stripped; its groups are `test` and `end`. An end that is not in
-    `WORDS` is a failure."""
+    """A parser of lines that match the whole pattern, stripped; its groups are `test` and `end`, the word for the
+    outcome."""
     return partial(_read, re.compile(pattern))
 
 
 def _read(pattern: re.Pattern[str], text: str) -> Ends:
     for line in text.split("\n"):
         if match := pattern.fullmatch(line.strip()):
-            yield match["test"], WORDS.get(match["end"], Outcome.FAILED)
+            yield match["test"], outcome_of(match["end"])

@@ -11,7 +11,7 @@ from functools import partial
 
 from agent.measure import Outcome
 from agent.measure.logs.go import verbose
-from agent.measure.logs.lines import WORDS, Ends
+from agent.measure.logs.lines import Ends, outcome_of
 
 BROKEN = re.compile(r"FAIL\t(\S+)\s.*")
 RUNNING = re.compile(r"Running (\S.*)")
@@ -65,7 +65,7 @@ def gradle(text: str) -> Ends:
         if match := TASK.fullmatch(line.strip()):
             yield match[1], TASKS.get(match[2], Outcome.SKIPPED)
         elif word in ("PASSED", "FAILED", "SKIPPED") and " > " in label:
-            yield label, WORDS.get(word, Outcome.FAILED)
+            yield label, outcome_of(word)
 
 
 def _untimed(label: str, time: re.Pattern[str]) -> str:

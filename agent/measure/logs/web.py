@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agent.measure import Outcome
-from agent.measure.logs.lines import WORDS, by_line
+from agent.measure.logs.lines import by_line, outcome_of
 
 SUITE = re.compile(r"(\w.+) \(.+\)")
 MARKED = re.compile(r"\s*([✔✘↩])\s*(.*)")
@@ -19,7 +19,7 @@ def phpunit(text: str) -> Iterator[tuple[str, Outcome]]:
         if match := SUITE.fullmatch(line):
             suite = match[1]
         elif match := MARKED.fullmatch(line):
-            yield f"{suite} > {match[2]}", WORDS.get(match[1], Outcome.FAILED)
+            yield f"{suite} > {match[2]}", outcome_of(match[1])
 
 
 def minitest(text: str) -> Iterator[tuple[str, Outcome]]:
@@ -28,7 +28,7 @@ def minitest(text: str) -> Iterator[tuple[str, Outcome]]:
         test, _, rest = line.strip().rpartition(". ")
         last = max(map(rest.rfind, ".FE"))
         if test and "=" in rest[: last + 1]:
-            yield test, WORDS.get(rest[last], Outcome.FAILED)
+            yield test, outcome_of(rest[last])
 
 
 def cucumber(text: str) -> Iterator[tuple[str, Outcome]]:

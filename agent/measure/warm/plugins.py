@@ -26,7 +26,7 @@ for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
 done; true
 """
-REPORTER = ["alarm", "channel", "wanted", "cutting", "failures", "installed", "rewritten", "reporter"]
+REPORTER = ["alarm", "channel", "account", "wanted", "cutting", "failures", "installed", "rewritten", "reporter"]
 """The programs of the reporter, each after those it imports."""
 NEVER_S = 1e9
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
@@ -62,7 +62,7 @@ class Limits:
         """Seconds after which the run is killed."""
         return self.run_s + self.grace_s
 
-    def orders(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The limits as a program in the sandbox receives them."""
         return {
             "cpu_s": self.cpu_s,
@@ -124,9 +124,9 @@ def install_reporter(
     """Write the reporting plugin; it runs only the `wanted` tests, or all when there are none. `by_path`: give pytest
     their files instead of the command's selection. `part`: the index of this part, from 0, and the number of parts.
     `archives`: paths of rewritten test files. `archive`: write one of those that are in none."""
-    orders = orders_of(names, wanted, limits, by_path=by_path) | {"part": part, "archives": archives}
-    orders |= {"archive": names.archive} if archive else {}
-    _write_copies(box, names.copies(names.plugins[-1]), REPORTER, **orders)
+    request = run_request(names, wanted, limits, by_path=by_path) | {"part": part, "archives": archives}
+    request |= {"archive": names.archive} if archive else {}
+    _write_copies(box, names.copies(names.plugins[-1]), REPORTER, **request)
 
 
 def install_prober(
@@ -139,16 +139,16 @@ def install_prober(
     by_path: bool = False,
 ) -> None:
     """Like `install_reporter`, and record values at the probes (`agent.measure.inside.watching`)."""
-    orders = orders_of(names, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
-    _write_copies(box, names.copies(names.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **orders)
+    request = run_request(names, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
+    _write_copies(box, names.copies(names.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **request)
 
 
-def orders_of(names: RunNames, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
-    """The orders for a program in the sandbox."""
+def run_request(names: RunNames, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
+    """What a program in the sandbox is asked to run."""
     return {
         "wanted": list(wanted),
         "by_path": by_path,
-        **limits.orders(),
+        **limits.to_json(),
         "report": names.report,
         "nonce": names.nonce,
         "folder": names.folder,
@@ -184,10 +184,10 @@ def shell(command: str, names: RunNames) -> list[str]:
     return ["/bin/sh", "-c", f"{prologue}\n{own}"]
 
 
-def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str], **orders: object) -> None:
-    """Write a package of these programs; the last one is started with `orders`."""
+def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str], **request: object) -> None:
+    """Write a package of these programs; the last one is started with `request`."""
     start = f"import json\n\nfrom .{programs[-1]} import begin\n\n"
-    start += f"pytest_load_initial_conftests = begin(json.loads({json.dumps(orders)!r}))\n"
+    start += f"pytest_load_initial_conftests = begin(json.loads({json.dumps(request)!r}))\n"
     files = {"__init__": start.encode()} | {name: program_source(f"{name}.py") for name in programs}
     for folder in folders:
         try:

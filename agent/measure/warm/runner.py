@@ -22,6 +22,7 @@ PYTEST = re.compile(r"(.*/)?(pytest|py\.test)")
 INSIDE = (
     "alarm",
     "channel",
+    "account",
     "wanted",
     "cutting",
     "failures",
@@ -69,7 +70,7 @@ class Warm:
         """
         files = None if changed is None else sorted(posixpath.join(self.workdir, path) for path in changed)
         session = {"argv": self.argv, "wanted": list(tests), "plugin": self.plugin}
-        run = {"report": report, "nonce": nonce, **limits.orders()}
+        run = {"report": report, "nonce": nonce, **limits.to_json()}
         return json.dumps({"session": session, "changed": files, "run": run}).encode()
 
 

@@ -10,6 +10,7 @@ from agent.actions.excerpt import OBSERVATION_BYTES, excerpt
 from agent.measure import SuiteReport
 from agent.measure.regressions import regressions
 from agent.models import Message
+from agent.models.answers import system_and_user
 from agent.policy import Position, Tried
 from agent.policy.chat.conventions import Convention, cut
 from agent.policy.chat.variation import ANGLES, Variation
@@ -94,7 +95,7 @@ def introduction(
     )
     system = render("chat_system") + _user_instructions(task) + instructions
     text += _repository_conventions(conventions, issue_bytes)
-    return [{"role": "system", "content": system}, {"role": "user", "content": text}]
+    return system_and_user(system, text)
 
 
 def _user_instructions(task: Task) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from agent.actions import Edit, Write
 from agent.actions.excerpt import excerpt
 from agent.measure.diffs import parse
 from agent.policy import Position
@@ -55,8 +54,7 @@ def variation(position: Position) -> Variation | None:
 def _untouched(position: Position, failing: list[str]) -> tuple[str, ...]:
     messages = (position.node.report.messages.get(test, "") for test in failing)
     named = dict.fromkeys(path for message in messages for path in _PLACE.findall(message))
-    actions = (action for node in position.path for step in node.steps for action in step.actions)
-    changed = {action.path for action in actions if isinstance(action, (Edit, Write))}
+    changed = {path for node in position.path for path in node.edited}
     changed |= {file.path for tried in position.tried for file in parse(tried.changes.encode("utf-8", "replace"))}
     tests = {test.partition("::")[0] for test in failing}
     return tuple(visible(path) for path in named if path not in changed | tests)[:FILES]

@@ -123,8 +123,7 @@ def trials(run: Run) -> Iterator[Trial]:
             if attempt.child is None or attempt.known:
                 continue
             child = run.tree[attempt.child]
-            actions = [action for step in child.steps for action in step.actions]
-            edits = tuple(edit for edit in actions if isinstance(edit, Edit) and not (edit.replace_all or edit.more))
-            if edits and len(edits) == len(actions):
+            edits = tuple(a for a in child.actions if isinstance(a, Edit) and not (a.replace_all or a.more))
+            if edits and len(edits) == len(child.actions):
                 likelihood = ranked.likelihood(number) if ranked else child.prior
                 yield Trial(parent.id, child.id, edits, likelihood, child.policy_id, credit[child.id].solved > 0)

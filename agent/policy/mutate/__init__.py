@@ -125,8 +125,8 @@ def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
 
 
 def _edits_of(position: Position, path: str) -> list[Edit]:
-    steps = (step for node in position.path[1:] for step in node.steps)
-    return [action for step in steps for action in step.actions if isinstance(action, Edit) and action.path == path]
+    actions = (action for node in position.path[1:] for action in node.actions)
+    return [action for action in actions if isinstance(action, Edit) and action.path == path]
 
 
 def _moved(lines: Mapping[int, float], history: History) -> dict[int, float]:

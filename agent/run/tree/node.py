@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.actions import Action, Observation, Submit
+from agent.actions import Action, Edit, Observation, Submit, Write
 from agent.budget import Usage
 from agent.measure import SuiteReport
 from agent.run.tree.evaluation import Evaluation
@@ -71,6 +71,16 @@ class Node:
     def state_hash(self) -> str:
         """The digest of the state: one test run per distinct value."""
         return self.snapshot.digest
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The actions of all turns."""
+        return tuple(action for step in self.steps for action in step.actions)
+
+    @property
+    def edited(self) -> tuple[str, ...]:
+        """The paths of its edits and writes, in their order."""
+        return tuple(action.path for action in self.actions if isinstance(action, (Edit, Write)))
 
     @property
     def by_model(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agent.actions import Edit, Write
 from agent.measure import Outcome
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
@@ -16,5 +15,4 @@ def ending(tree: Tree, node_id: NodeId) -> frozenset[tuple[str, Outcome]]:
 
 def touched(tree: Tree, node_id: NodeId) -> frozenset[str]:
     """The files edited or written on the path from the root to a state, except by shell commands."""
-    actions = (action for node in tree.path(node_id) for step in node.steps for action in step.actions)
-    return frozenset(action.path for action in actions if isinstance(action, (Edit, Write)))
+    return frozenset(path for node in tree.path(node_id) for path in node.edited)

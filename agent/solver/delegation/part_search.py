@@ -1,4 +1,4 @@
-"""PartResult on one part: a search in states of its own, as for any task."""
+"""The search for one part, in states of its own, as for any task."""
 
 from __future__ import annotations
 

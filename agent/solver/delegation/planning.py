@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.measure.probing.spectrum import Spectrum
 from agent.models import Ask, Message, Model
-from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_of
+from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_of, system_and_user
 from agent.prompts import render
 from agent.solver.delegation.plan import SubTask, by_code, check, completed
 from agent.task import Task
@@ -50,7 +50,7 @@ def from_note(note: dict[str, Any]) -> tuple[SubTask, ...]:
 def _question(task: Task) -> list[Message]:
     issue = issue_text(task.statement)
     question = render("delegate_plan", issue=issue, fence=fence("issue", issue), goal_tests=task.goal_tests)
-    return [{"role": "system", "content": render("delegate_system")}, {"role": "user", "content": question}]
+    return system_and_user(render("delegate_system"), question)
 
 
 def _read(goals: tuple[str, ...], text: str) -> tuple[SubTask, ...]:

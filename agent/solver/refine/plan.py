@@ -14,7 +14,7 @@ from functools import partial
 from agent.errors import PolicyError
 from agent.evaluate.value.exhibit import shown_issue
 from agent.models import Ask, Message, Model, directly
-from agent.models.answers import Abstained, ask_within_context, last_of, line, lines
+from agent.models.answers import Abstained, ask_within_context, last_of, line, lines, system_and_user
 from agent.policy.chat.priors import BRIEFING_BYTES, accounts
 from agent.prompts import render
 from agent.run.rollouts import RoundPlan, Summary
@@ -59,7 +59,4 @@ def _question(task: Task, summaries: Sequence[Summary], length: float) -> list[M
     """`length` is the fraction of the issue and of the summaries that is shown, in (0, 1]."""
     texts = accounts(summaries, int(BRIEFING_BYTES * length))
     question = render("refine_plan", summaries=texts, fence=fence("attempts", "\n".join(texts)))
-    return [
-        {"role": "system", "content": render("refine_system")},
-        {"role": "user", "content": f"{shown_issue(task, length)}\n\n{question}"},
-    ]
+    return system_and_user(render("refine_system"), f"{shown_issue(task, length)}\n\n{question}")

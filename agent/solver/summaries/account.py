@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from agent.actions import as_call
 from agent.actions.excerpt import excerpt, printable
-from agent.evaluate.value.exhibit import NOTES_BYTES, PATCH_BYTES, fenced, shown_issue
+from agent.evaluate.value.exhibit import NOTES_BYTES, PATCH_BYTES, counts, fenced, shown_issue
 from agent.models import Message
-from agent.models.answers import last_of, line, lines
+from agent.models.answers import last_of, line, lines, system_and_user
 from agent.policy.chat.transcript import said
 from agent.prompts import render
 from agent.run.rollouts import Outcome
@@ -64,22 +64,16 @@ def read_account(text: str) -> Account:
 
 def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length: float) -> list[Message]:
     """The question to the model. `length` is the fraction of each limit that is used, in (0, 1]."""
-    before, after = (
-        f"{len(report.passes)} pass, {len(report.failures)} fail" for report in (path[0].report, best.report)
-    )
     notes = best.evaluation.notes
     request = render(
         "summary_question",
         turns=fenced("attempt", _turns(path, int(TURNS_BYTES * length)), int(TURNS_BYTES * length)),
         patch=fenced("change", printable(patch), int(PATCH_BYTES * length)),
-        before=before,
-        after=after,
+        before=counts(path[0].report),
+        after=counts(best.report),
         details=fenced("tests", terminal_text(notes), int(NOTES_BYTES * length)) if notes else "",
     )
-    return [
-        {"role": "system", "content": render("summary_system")},
-        {"role": "user", "content": f"{shown_issue(task, length)}\n\n{request}"},
-    ]
+    return system_and_user(render("summary_system"), f"{shown_issue(task, length)}\n\n{request}")
 
 
 def _turns(path: Sequence[Node], limit: int) -> str:

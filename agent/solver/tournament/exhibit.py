@@ -17,7 +17,7 @@ from agent.counting import counted
 from agent.evaluate.value.exhibit import fenced, shown_issue
 from agent.measure.diffs import sections
 from agent.models import Message
-from agent.models.answers import Unreadable, last_object, line
+from agent.models.answers import Unreadable, last_object, line, system_and_user, words_in
 from agent.policy.chat.priors import accounts
 from agent.prompts import render
 from agent.run.ballots import Ballot
@@ -63,13 +63,8 @@ def group_messages(
         )
         for letter, account, patch in zip(letters(group), summaries, _patches(group), strict=True)
     ]
-    return [
-        {"role": "system", "content": render("tournament_system")},
-        {
-            "role": "user",
-            "content": "\n\n".join((shown_issue(task, length), *attempts, *_tests(group, matrix), question)),
-        },
-    ]
+    shown = (shown_issue(task, length), *attempts, *_tests(group, matrix), question)
+    return system_and_user(render("tournament_system"), "\n\n".join(shown))
 
 
 def _telling(summary: Summary) -> Summary:
@@ -128,10 +123,8 @@ def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
         agent.models.answers.Unreadable: the answer contains no valid vote.
     """
     reply = last_object(text, "winner")
-    winner, reason = _winner(group, reply), reply.get("reason")
-    if not isinstance(reason, str) or not reason.strip():
-        raise Unreadable("`reason` is missing: say in words what decided")
-    return _ballot(group, winner, reason)
+    winner = _winner(group, reply)
+    return _ballot(group, winner, words_in(reply, "reason", "`reason` is missing: say in words what decided"))
 
 
 def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
@@ -146,11 +139,10 @@ def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
         raise Unreadable("`criteria` has to be a list of at least one object")
     sums, comparisons = Counter[str](), list[str]()
     for each in criteria:
-        winner, weight, name = _winner(group, each), each.get("weight"), each.get("criterion")
+        winner, weight = _winner(group, each), each.get("weight")
         if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
             raise Unreadable(f"`weight` has to be a whole number from 1 to {MOST_WEIGHT}")
-        if not isinstance(name, str) or not name.strip():
-            raise Unreadable("`criterion` is missing: say in a few words what is compared")
+        name = words_in(each, "criterion", "`criterion` is missing: say in a few words what is compared")
         sums.update({winner: weight} if winner != TIE else {})
         comparisons.append(f"{name.strip()} ({weight}): {winner}")
     best = [letter for letter, weight in sums.items() if weight == max(sums.values())]

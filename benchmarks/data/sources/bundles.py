@@ -15,9 +15,10 @@ from typing import Any
 
 from agent.task import Task
 from benchmarks.data import clones
-from benchmarks.data.instances import Hidden, Instance, InstanceBroken
+from benchmarks.data.instances import Instance, InstanceBroken
 from benchmarks.data.sources import columns
 from benchmarks.data.sources.faults import instances_of
+from benchmarks.data.sources.swebench import hidden_of
 from sandboxes import Workspace
 
 ENV = "/opt/env"
@@ -58,13 +59,7 @@ class Bundles:
     def _instance(self, row: Mapping[str, Any]) -> Instance:
         name = columns.instance_name(row["instance_id"])
         columns.path_inside(self.file.parent, row["bundle"])
-        hidden = Hidden(
-            fail_to_pass=columns.test_ids(row["FAIL_TO_PASS"]),
-            pass_to_pass=columns.test_ids(row["PASS_TO_PASS"]),
-            patch=columns.patch(row["patch"]),
-            test_patch=columns.patch(row["test_patch"]),
-            row=row,
-        )
+        hidden = hidden_of(row)
         task = Task(
             id=name,
             statement=row["problem_statement"],

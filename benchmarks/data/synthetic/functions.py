@@ -68,22 +68,15 @@ class Families:
 
     def __init__(self, texts: Sequence[str], near: float = NEAR) -> None:
         """`texts` come from `normal` or `unnamed`; `near` is in (0, 1]."""
-        self._parents = list(range(len(texts)))
-        self._names = [sha256(text.encode()).hexdigest()[:12] for text in texts]
-        copies = Copies(near=near)
+        import networkx as nx
+
+        alike, copies = nx.Graph(), Copies(near=near)
         for number, text in enumerate(texts):
-            for other in copies.meet(text):
-                self._join(number, other)
+            alike.add_node(number)
+            alike.add_edges_from((number, other) for other in copies.meet(text))
+        families = list(nx.connected_components(alike))
+        self._first = {number: texts[min(family)] for family in families for number in family}
 
     def of(self, number: int) -> str:
         """The name of a function's family, which is its first member's digest. `number` is the index of the text."""
-        return self._names[self._root(number)]
-
-    def _root(self, number: int) -> int:
-        while self._parents[number] != number:
-            number = self._parents[number]
-        return number
-
-    def _join(self, one: int, other: int) -> None:
-        first, second = sorted((self._root(one), self._root(other)))
-        self._parents[second] = first
+        return sha256(self._first[number].encode()).hexdigest()[:12]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from agent.actions import Edit, Write
 from agent.analysis.report.summary import tally
 from agent.run.run import Run
 from agent.run.tree.node import ROOT, Node
@@ -23,10 +22,10 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
             "label": node.label or ("the repository as it is" if node.id == ROOT else ""),
             "kind": node.kind,
             "policy": node.policy_id,
-            "actions": sorted({action.kind for step in node.steps for action in step.actions}),
-            "files": sorted({a.path for step in node.steps for a in step.actions if isinstance(a, Edit | Write)}),
+            "actions": sorted({action.kind for action in node.actions}),
+            "files": sorted(set(node.edited)),
             "tests": tally(node.report),
-            "wave": max(1, sum(node.id >= start for start in run.starts)),
+            "round": max(1, sum(node.id >= start for start in run.starts)),
         }
 
 

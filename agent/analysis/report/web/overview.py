@@ -46,7 +46,7 @@ def overview(run: Run) -> dict[str, Any]:
         "best": [node.id for node in run.tree.path(_best(run))] if len(run.tree) else [],
         "references": [[a, b] for a, b, kind in run.tree.structure.edges() if kind == "reference"],
         "starts": list(run.starts),
-        "waves": round_lines(run),
+        "rounds": round_lines(run),
         "tournaments": list(_tournaments(run)),
     }
 
@@ -86,7 +86,7 @@ def _base_tests(run: Run) -> dict[str, str]:
 def _tournaments(run: Run) -> Iterator[dict[str, Any]]:
     for number, note in notes(run):
         ballots = [_ballot(ballot) for ballot in run.ballots if ballot.round == number]
-        yield {**note, "wave": number, "ballots": ballots}
+        yield {**note, "round": number, "ballots": ballots}
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from agent.counting import counted
 from agent.learning.export.documents.exchanges import Call, Exchange, exchanges, patch_of, winner
 from agent.learning.export.turns import Turn, Turns
 from agent.models import Message
+from agent.models.wire import text_of
 from agent.run.action_log import task_of
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
@@ -79,7 +80,7 @@ def _trajectory(run: Run, name: str, turns: Sequence[Turn], shown: Set[NodeId]) 
 
 def _add(steps: list[Step], message: Message, copied: dict[str, bool]) -> None:
     """Add a message from outside the turns: what the policy was told, or an answer that could not be read."""
-    content = _text(message.get("content"))
+    content = text_of(message.get("content"))
     match message["role"]:
         case "tool":
             steps[-1].setdefault("observation", {"results": []})["results"].append({"content": content})
@@ -93,7 +94,7 @@ def _add(steps: list[Step], message: Message, copied: dict[str, bool]) -> None:
 def _answered(run: Run, exchange: Exchange) -> Step:
     turn, calls = exchange.turn, exchange.calls
     node = run.tree[turn.node]
-    step: Step = {"source": "agent", "message": _text(turn.answer.get("content"))}
+    step: Step = {"source": "agent", "message": text_of(turn.answer.get("content"))}
     if calls:
         step["tool_calls"] = [
             {"tool_call_id": call.id, "function_name": call.name, "arguments": call.arguments} for call in calls
@@ -138,10 +139,3 @@ def _references(number: int, branches: Sequence[dict[str, Any]]) -> Step:
     references = [{"subagent_trajectory_ref": [{"trajectory_id": branch["trajectory_id"]}]} for branch in branches]
     message = f"{counted(len(references), 'other rollout')} of the search"
     return {"step_id": number, "source": "system", "message": message, "observation": {"results": references}}
-
-
-def _text(content: Any) -> str:
-    """The text of a message, which may be in parts."""
-    if isinstance(content, (list, tuple)):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return content or ""

@@ -14,8 +14,7 @@ from typing import Any
 from agent.actions import Shell
 from agent.budget import Stop, Usage
 from agent.learning.export.documents.exchanges import Call, Exchange, exchanges, patch_of, winner
-from agent.learning.export.turns import WORKDIR, Turns
-from agent.models import Message
+from agent.learning.export.turns import WORKDIR, Turns, as_sent
 from agent.run.action_log import task_of
 from agent.run.run import Run
 
@@ -79,11 +78,11 @@ def _exit_status(run: Run) -> str:
 
 
 def _messages(exchange: Exchange) -> Iterator[dict[str, Any]]:
-    yield from map(_with_text, exchange.given)
+    yield from map(as_sent, exchange.given)
     actions = [{"command": _command(call)} | _id(exchange, call) for call in exchange.calls]
     asked = exchange.turn.asked
     cost = {"cost": _cost(asked.answer.usage)} if asked else {}
-    yield _with_text(exchange.turn.answer) | {"extra": {"actions": actions, **cost}}
+    yield as_sent(exchange.turn.answer) | {"extra": {"actions": actions, **cost}}
     for call in exchange.calls:
         output = {"raw_output": call.seen.text, "returncode": 0 if call.seen.ok else 1}
         role = {"role": "tool" if exchange.native else "user", "content": call.seen.text}
@@ -96,14 +95,3 @@ def _id(exchange: Exchange, call: Call) -> dict[str, str]:
 
 def _command(call: Call) -> str:
     return call.action.command if isinstance(call.action, Shell) else f"{call.name} {json.dumps(call.arguments)}"
-
-
-def _with_text(message: Message) -> dict[str, Any]:
-    """The message with call arguments as text, as they were sent."""
-    if not message.get("tool_calls"):
-        return dict(message)
-    calls = [
-        {**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
-        for call in message["tool_calls"]
-    ]
-    return {**message, "tool_calls": calls}

@@ -27,7 +27,7 @@ function tournament(page, note, close) {
     h(
       "h2",
       {},
-      page.facts.tournaments.length > 1 ? `Tournament of round ${note.wave}` : "Tournament",
+      page.facts.tournaments.length > 1 ? `Tournament of round ${note.round}` : "Tournament",
     ),
     note.bracket.length > 0 && h("div", { class: "wide" }, drawBracket(note.bracket, go)),
     order(note, go),

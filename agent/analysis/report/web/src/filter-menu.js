@@ -11,7 +11,7 @@ export function makeFilterMenu({ facts, store }) {
     ["actions", "Actions", values(facts.nodes, (n) => n.actions)],
     ["kinds", "Kind of child", values(facts.nodes, (n) => [n.kind])],
     ["policies", "Policy", values(facts.nodes, (n) => [n.policy])],
-    ["waves", "Round", facts.starts.length > 1 ? facts.starts.map((_, i) => String(i + 1)) : []],
+    ["rounds", "Round", facts.starts.length > 1 ? facts.starts.map((_, i) => String(i + 1)) : []],
   ];
   form.append(
     ...groups.filter(([, , names]) => names.length).map((group) => boxes(...group)),
@@ -38,7 +38,7 @@ function range() {
 function read(form) {
   const data = new FormData(form);
   const number = (name) => (data.get(name) ? Number(data.get(name)) : null);
-  const lists = ["states", "marks", "actions", "kinds", "policies", "waves"];
+  const lists = ["states", "marks", "actions", "kinds", "policies", "rounds"];
   const filters = Object.fromEntries(lists.map((name) => [name, data.getAll(name)]));
   const low = number("low");
   const high = number("high");

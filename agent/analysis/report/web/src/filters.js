@@ -9,7 +9,7 @@ export const noFilters = {
   actions: [],
   policies: [],
   kinds: [],
-  waves: [],
+  rounds: [],
   low: null,
   high: null,
 };
@@ -23,7 +23,7 @@ export function fits(node, filters) {
     some(filters.actions, node.actions) &&
     some(filters.policies, [node.policy]) &&
     some(filters.kinds, [node.kind]) &&
-    some(filters.waves, [String(node.wave)]) &&
+    some(filters.rounds, [String(node.round)]) &&
     (filters.low === null || node.value >= filters.low) &&
     (filters.high === null || node.value <= filters.high)
   );

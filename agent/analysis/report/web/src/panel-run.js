@@ -28,11 +28,11 @@ export function showRun({ facts, navigation }) {
         ),
       best > 0 &&
         h("p", {}, h("button", { onclick: () => navigation.select(best) }, goTo(facts, best))),
-      facts.waves.length > 0 &&
+      facts.rounds.length > 0 &&
         h(
           "ul",
-          { class: "waves" },
-          facts.waves.map((line) => h("li", {}, line)),
+          { class: "rounds" },
+          facts.rounds.map((line) => h("li", {}, line)),
         ),
       costTable("Cost", facts.usage),
       facts.statement && [h("h3", {}, "Issue"), h("pre", { class: "issue" }, facts.statement)],

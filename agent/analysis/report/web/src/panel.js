@@ -60,7 +60,7 @@ function heading(page, id) {
       h("span", { class: "chip" }, node.tests),
       node.kind && h("span", { class: "chip" }, node.kind),
       node.policy && h("span", { class: "chip" }, node.policy),
-      facts.starts.length > 1 && h("span", { class: "chip" }, `round ${node.wave}`),
+      facts.starts.length > 1 && h("span", { class: "chip" }, `round ${node.round}`),
     ),
     h(
       "nav",

@@ -1,6 +1,6 @@
 """What a second round of rollouts changes on real tasks in the sandbox, by `mutate` and by a simulated developer.
 
-    python -m benchmarks.perf.waves SOURCE --out DIR [--policies mutate,developer] [--rollouts 4] [--measurements 60]
+    python -m benchmarks.perf.second_round SOURCE --out DIR [--policies mutate,developer] [--measurements 60]
 
 Each policy searches every task in two rounds, by `ramify bench run`, with the failing tests known. The answer of the
 first round and the final answer are graded by the hidden tests, by `ramify bench grade`. "Kept right" is the share of
@@ -99,7 +99,7 @@ def _ramify(*arguments: str) -> str:
 
 
 def _given() -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks.perf.waves", description="What a second round changes.")
+    parser = ArgumentParser(prog="python -m benchmarks.perf.second_round", description="What a second round changes.")
     parser.add_argument("source", help="instances; see `ramify bench run --help`")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the batches are kept")
     parser.add_argument("--policies", default=",".join(POLICIES), metavar="NAMES")

@@ -1,4 +1,4 @@
-"""What a second wave changes, measured: the simulated developer, and the table. A whole run is no test."""
+"""What a second round changes, measured: the simulated developer, and the table. A whole run is no test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent.actions.replacing import edited
 from agent.prompts import render
 from benchmarks.data.instances import Instance
 from benchmarks.perf.developer import SAYS_IT, Developer, parts
-from benchmarks.perf.waves import cells
+from benchmarks.perf.second_round import cells
 from tests.instances import bare_instance
 
 BEFORE = {"a.py": "one = 1\ntwo = 2\n\n\nthree = 3\nfour = 4\nfive = 5\nsix = 6\n"}
@@ -95,7 +95,7 @@ class TestTheDeveloper:
 
 def test_the_table_has_the_rates_of_what_was_right_and_wrong_before() -> None:
     counts = {"kept": 3, "lost": 1, "fixed": 2, "missed": 4}
-    waves = [{"measurements": 40, "instances": 12}, {"measurements": 25, "instances": 10}]
-    line = cells("mutate", {"hidden": counts, "visible": {**counts, "lost": 0}, "rounds": waves})
+    rounds = [{"measurements": 40, "instances": 12}, {"measurements": 25, "instances": 10}]
+    line = cells("mutate", {"hidden": counts, "visible": {**counts, "lost": 0}, "rounds": rounds})
     assert line == ("`mutate`", "10", "3 of 4", "2 of 6", "3 of 3", "2 of 6", "40, 25")
     assert cells("mutate", None)[1] == "0"
