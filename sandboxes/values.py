@@ -87,6 +87,11 @@ class Change:
     """Relative to the workspace, `/`-separated; bytes that are not UTF-8 are surrogate-escaped."""
     kind: Literal["added", "modified", "removed"]
 
+    @property
+    def in_git(self) -> bool:
+        """Whether it is in the repository's `.git`, which a look at the history may change (`git status`)."""
+        return self.path.startswith(".git/")
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:

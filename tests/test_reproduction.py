@@ -136,6 +136,13 @@ class TestAnOwnTest:
         assert own.look(state(test_issue=test, scratch="print(1)\n")).alone == alone.alone
         assert own.look(state(test_issue=VACUOUS)).alone == ()
 
+    def test_in_a_state_whose_author_looked_at_the_history_shows_the_issue_by_itself(self, own, provider, base):
+        with provider.at(base) as box:
+            box.write("test_issue.py", GOOD.encode())
+            assert box.exec(["git", "add", "--all"], timeout_s=60).exit_code == 0
+            looked = box.snapshot()
+        assert own.look(looked).alone == ("test_issue.py::test_issue",)
+
     def test_is_run_without_the_change_beside_the_data_that_it_reads(self, own, provider, base):
         with provider.at(base) as box:
             box.write("tests/data.txt", b"1")

@@ -337,10 +337,6 @@ class Expansion:
         """The files that differ between two states, and the model's own words."""
         same = after.state_hash == before.state_hash
         changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
-        paths = [
-            change.path
-            for change in changes
-            if not change.path.endswith(".pyc") and not change.path.startswith(".git/")
-        ]
+        paths = [change.path for change in changes if not (change.in_git or change.path.endswith(".pyc"))]
         changed = f"changed {first_of(paths, FILES_NAMED)}" if paths else "changed nothing"
         return one_line(": ".join(filter(None, (changed, after.label))))

@@ -98,7 +98,7 @@ class OwnTests:
         own = self._test_files(changes)
         if not own:
             return None
-        others = [c for c in changes if not (c.path in own or self._helps(c) or matches(c.path, BUILT))]
+        others = [c for c in changes if not (c.path in own or c.in_git or self._helps(c) or matches(c.path, BUILT))]
         runs = 0
 
         def run(*, changed: bool = True, again: bool = False) -> SuiteReport:
