@@ -23,6 +23,7 @@ from sandboxes.conformance.templates import TEMPLATE
 from sandboxes.forking.lease import LeasedSandbox
 from sandboxes.namespace import rootfs
 from sandboxes.namespace.provider import namespace_provider
+from tests.projects import commit
 
 pytestmark = [pytest.mark.namespace, pytest.mark.usefixtures("namespaces")]
 
@@ -420,6 +421,13 @@ class TestLargeFiles:
         with provider.at(left) as box:
             assert sh(box, "git checkout -q . && rm -f part? whole").exit_code == 0
             assert b"b/part" not in provider.diff(base, box.snapshot())
+
+
+def test_git_status_leaves_the_state_as_it_is(provider: Provider, tmp_path: Path) -> None:
+    base = provider.create(Workspace(path=commit(tmp_path / "repo", {"a.txt": "a\n"})))
+    with provider.at(base) as box:
+        assert sh(box, "git status").exit_code == 0
+        assert box.snapshot().digest == base.digest
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ ENV = {
     "TZ": "UTC",
     "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second of the last one would meet stale byte code
     "PYTHONHASHSEED": "0",
+    "GIT_OPTIONAL_LOCKS": "0",  # `git status` only looks: it leaves the state as it is
     "PIP_BREAK_SYSTEM_PACKAGES": "1",  # Debian's pip refuses to install otherwise, and a sandbox is there to be changed
 }
 HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
