@@ -65,7 +65,17 @@ def test_a_model_is_served_examined_and_asked(
         settings = tmp_path / "settings.toml"
         settings.write_text(SETTINGS.format(url=url, choice=json.dumps(ANSWERS)))
         argv = ["solve", "--issue", "add and subtract are swapped", "--repo", str(repo), "--policy", model, "--json"]
-        argv += ["--search", "mcts", "--max-nodes", "40", "--out", str(tmp_path / "run"), "-c", str(settings)]
+        argv += [
+            "--goal-failing",
+            "--search",
+            "mcts",
+            "--max-nodes",
+            "40",
+            "--out",
+            str(tmp_path / "run"),
+            "-c",
+            str(settings),
+        ]
         solved = CliRunner().invoke(app, argv)
     findings = [line.split()[:2] for line in examined.output.splitlines() if not line.startswith(" ")]
     assert findings == [
