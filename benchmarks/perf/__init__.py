@@ -11,6 +11,7 @@
     python -m benchmarks.perf.refine_sim    the value of a second round of rollouts, by what is passed on to it
     python -m benchmarks.perf.second_round  the same on real tasks, by `mutate` and by a simulated developer
     python -m benchmarks.perf.lines         what lines of work in graded batches came to, and what their judge said
+    python -m benchmarks.perf.combined      whether it pays to fuse branches, on tasks with two bugs
     python -m benchmarks.perf.refactorings  refactorings like those of RefactorBench, and what the tracker finds of them
     python -m benchmarks.perf.selection     how often the right one of several real patches is chosen
 
