@@ -175,7 +175,7 @@ def test_a_state_is_accepted_by_its_scope_and_a_patch_by_all_tests(lab, choosy):
     assert evaluation.solved
     assert not report.complete
     assert report.scope == "2 of 11 tests: those that reach `shapes.py`"
-    assessment = choosy.judge(state, lab.path, report)
+    assessment = choosy.assess(state, lab.path, report)
     assert assessment.evaluation.solved
     assert assessment.report.complete
     assert assessment.report.passed("tests/test_colours.py::test_mix")
@@ -206,10 +206,10 @@ def test_a_runner_that_tells_no_tests_apart_runs_once(provider, tmp_path):
 )
 def test_scopes_never_change_the_verdict(lab, choosy, area, others, colours, data):
     state = lab.state({"shapes.py": changed(area=area, **others), "colours.py": colours, "data.txt": data})
-    whole = lab.scorer().judge(state, lab.path, before=SuiteReport())
+    whole = lab.scorer().assess(state, lab.path, before=SuiteReport())
     assert whole.report.complete
     assert lab.scorer().score(state, lab.path)[1].solved == whole.evaluation.solved
-    by_scope = choosy.judge(state, lab.path, before=SuiteReport())
+    by_scope = choosy.assess(state, lab.path, before=SuiteReport())
     assert by_scope.evaluation.solved == whole.evaluation.solved
     assert bool(by_scope.broken) == bool(whole.broken)
 
@@ -316,7 +316,7 @@ def test_a_regression_that_passes_the_second_time_does_not_refuse_a_patch(outsid
 @pytest.mark.parametrize(("rains", "solved"), [([1, 0], True), ([1, 1], False), ([0], True)])
 def test_a_patch_is_lost_in_its_verification_by_what_fails_twice_only(outside, repaired, seen, rains, solved):
     outside.provider.rains = list(rains)
-    assessment = outside.scorer().judge(repaired, outside.path, seen)
+    assessment = outside.scorer().assess(repaired, outside.path, seen)
     assert assessment.evaluation.solved == solved
     assert assessment.runs == len(rains) + 1
     assert assessment.report.flaky == ((SKY,) if rains == [1, 0] else ())
