@@ -236,7 +236,7 @@ def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path)
     assert [bool(e.proposal) for e in events if isinstance(e, Merged)] == [True, True, False]
     with Run.open(tmp_path / "run") as reopened:
         for tree in (run.tree, reopened.tree):
-            assert (tree.proposals.times(0, 1), tree.proposals.times(1, 0)) == (4, 0)
+            assert (tree.proposals.edge_count(0, 1), tree.proposals.edge_count(1, 0)) == (4, 0)
         console = Console(width=200)
         with console.capture() as drawn:
             console.print(draw(reopened.tree))

@@ -148,7 +148,7 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, fields: dict[str, ob
 
 def test_a_missing_field_is_named(folder: Path) -> None:
     (folder / "instances.jsonl").write_text('{"instance_id": "x", "bundle": "x.bundle"}\n')
-    with pytest.raises(UsageError, match=r"instances\.jsonl:1 \(x\): no field 'FAIL_TO_PASS'"):
+    with pytest.raises(UsageError, match=r"instances\.jsonl:1 \(x\): no field 'test_patch'"):
         list(open_source(str(folder), folder / "clones").instances())
 
 
