@@ -151,8 +151,8 @@ def _search(action: Search, box: Sandbox) -> Observation:
     matches.sort(key=lambda line: line.partition(":")[0])
     unread = result.stdout_bytes - len(result.stdout)
     shown = "\n".join(line[:MATCH_CHARS] for line in matches)
-    several = unread or len(matches) > 1
-    count = f"{len(matches)}{' or more' if unread else ''} lines match" if several else "1 line matches"
+    more = " or more" if unread else ""
+    count = "1 line matches" if len(matches) == 1 and not more else f"{len(matches)}{more} lines match"
     return Observation(f"{count}:\n{shown}", elided_bytes=unread)
 
 

@@ -82,9 +82,8 @@ class Turns:
         """Take turns from a state on.
 
         Raises:
-            RamifyError, agent.budget.BudgetSpent: the policy failed, or may not go on, before anything had changed.
-                Later, what was paid for is kept.
-            sandboxes.SandboxLost: a fork was lost before anything had changed. Later, only its turn is lost.
+            RamifyError, agent.budget.BudgetSpent, sandboxes.SandboxLost: a turn failed, or may not be taken, before
+                anything had changed. Later, only that turn is lost.
         """
         taken = TurnsResult(start, (), Proposal(()))
         while len(taken.steps) < self.limit:

@@ -111,15 +111,15 @@ def last_object(text: str, key: str) -> dict[str, Any]:
     raise Unreadable(f"there is no JSON object with the key `{key}` in it")
 
 
-def words_in(answer: Mapping[str, Any], key: str, otherwise: str) -> str:
+def words_in(answer: Mapping[str, Any], key: str, problem: str) -> str:
     """The text under a key of an answer.
 
     Raises:
-        Unreadable: there is none, or it is blank. `otherwise` is the message.
+        Unreadable: the key has no text, or only white space; the message is `problem`.
     """
     text = answer.get(key)
     if not isinstance(text, str) or not text.strip():
-        raise Unreadable(otherwise)
+        raise Unreadable(problem)
     return text
 
 

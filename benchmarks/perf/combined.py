@@ -12,9 +12,6 @@ seeds, with four lines of work and the failing tests known. A batch in DIR is re
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -30,6 +27,7 @@ from benchmarks.data.synthetic.making import bundled, statement
 from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
 from benchmarks.perf.efforts_sim import Ran, cells
+from benchmarks.perf.second_round import ramify
 
 ARMS = {"mcgs": (), "without fusion": ("search.name=mcts", "search.c=0.1", "search.alpha=0.25")}
 """Settings beside those of the recipe."""
@@ -108,15 +106,11 @@ def _tasks(bugs: Path, given: Namespace) -> Iterator[Row]:
 def _runs(given: Namespace, arm: str, seed: str, url: str) -> list[Ran]:
     """The runs of a batch, which is filled."""
     out = given.out / f"{arm}-{seed}"
-    command = [sys.executable, "-m", "agent", "bench", "run", str(given.out / "tasks.jsonl"), "--out", str(out)]
-    command += ["--reveal-tests", "--model", "openai/developer", "--rollouts", "4", "--seed", seed]
-    command += ["--sandbox", "namespace", "--workers", str(given.workers)]
     settings = (f"model.base_url={url}", "model.stream=false", *ARMS[arm])
-    command += [word for setting in settings for word in ("-c", setting)]
-    env = {"OPENAI_API_KEY": "none"} | os.environ
-    done = subprocess.run([*command, "--recipe", "mcgs"], check=False, stdout=subprocess.DEVNULL, env=env)
-    if done.returncode:
-        sys.exit(f"{out}: `ramify bench run` ended with exit code {done.returncode}; the same command resumes it")
+    flags = ["--reveal-tests", "--model", "openai/developer", "--recipe", "mcgs", "--rollouts", "4", "--seed", seed]
+    flags += ["--sandbox", "namespace", "--workers", str(given.workers)]
+    flags += [word for setting in settings for word in ("-c", setting)]
+    ramify("run", str(given.out / "tasks.jsonl"), "--out", str(out), *flags)
     attempts = sorted(read_attempts(out).items())
     return [
         Ran(arm, given.finds, 0.0, task, int(seed), facts["status"] == "solved", facts["model_calls"],

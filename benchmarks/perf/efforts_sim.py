@@ -33,7 +33,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from random import Random
 from statistics import fmean
 from tempfile import mkdtemp
 from threading import Lock
@@ -53,6 +52,7 @@ from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import Answer, serving
 from benchmarks.perf.calibrated import MARKED, NEW_TESTS, RIGHT, CalibratedDeveloper, Known, Rates
 from benchmarks.perf.variants import examined
+from benchmarks.reports.comparison import bootstrap
 from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import namespace_provider
@@ -136,11 +136,13 @@ def difference(ran: Sequence[Ran], against: Sequence[Ran]) -> str:
     by_task: dict[str, list[int]] = {}
     for one, other in zip(ran, against, strict=True):
         by_task.setdefault(one.task, []).append(one.resolved - other.resolved)
-    rng, tasks = Random(0), list(by_task.values())
-    drawn = (rng.choices(tasks, k=len(tasks)) for _ in range(DRAWS))
-    means = sorted(fmean(each for task in sample for each in task) for sample in drawn)
-    mean = fmean(each for task in tasks for each in task)
-    return f"{mean:+.2f} [{means[int(0.025 * DRAWS)]:+.2f}, {means[int(0.975 * DRAWS) - 1]:+.2f}]"
+    tasks = list(by_task.values())
+    low, high = bootstrap(tasks, _mean, DRAWS)
+    return f"{_mean(tasks):+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def _mean(tasks: Sequence[Sequence[int]]) -> float:
+    return fmean(each for task in tasks for each in task)
 
 
 @contextmanager

@@ -70,10 +70,10 @@ def _refinement(given: Namespace, policy: str) -> Mapping[str, Any] | None:
     instances = open_source(given.source, out / "source").instances()
     developer = Developer(instances, given.finds, given.takes, given.right)
     with serving(developer) if policy == "developer" else nullcontext("") as url:
-        _ramify("run", given.source, *_choice(given, url), "--out", str(out))
+        ramify("run", given.source, *_choice(given, url), "--out", str(out))
     graders = ["--workers", str(given.workers), "--sandbox", given.sandbox]
-    _ramify("grade", str(out), "--source", given.source, "--candidates", *graders)
-    refinement: Mapping[str, Any] | None = json.loads(_ramify("report", str(out), "--json")).get("refinement")
+    ramify("grade", str(out), "--source", given.source, "--candidates", *graders)
+    refinement: Mapping[str, Any] | None = json.loads(ramify("report", str(out), "--json")).get("refinement")
     return refinement
 
 
@@ -88,8 +88,8 @@ def _choice(given: Namespace, url: str) -> Iterator[str]:
         yield from ("-c", f"{name}={value}")
 
 
-def _ramify(*arguments: str) -> str:
-    """Run a command of `ramify bench` and return its output."""
+def ramify(*arguments: str) -> str:
+    """Run a command of `ramify bench` and return its output. A failure ends the program."""
     command: Sequence[str] = [sys.executable, "-m", "agent", "bench", *arguments]
     keys = {"OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "none")}
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys})
