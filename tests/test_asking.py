@@ -254,6 +254,10 @@ class TestAForecast:
         seen.time = KEPT_S
         assert seen.dollars([*LONG, MORE]) == whole
 
+    def test_counts_bytes_since_a_token_of_another_script_has_fewer_characters(self):
+        seen = Foreseen()
+        assert seen.dollars([user("\u4e16" * 30_000)]) > 2 * seen.dollars([user("x" * 30_000)])
+
     def test_without_a_price_for_what_is_cached_prices_all_alike(self):
         seen = Foreseen()
         whole = seen.dollars(LONG, price=Price(10.0, 20.0))
