@@ -16,6 +16,7 @@ from agent.measure.regressions import regressions
 from agent.measure.scopes.changed import FileChange
 from agent.measure.scopes.durations import BOTH, FILE_S, TEST_S, Durations
 from agent.measure.scopes.functions import most_relevant_first
+from agent.measure.scopes.scopes import Scopes
 from agent.measure.timing import Timing
 from tests.measuring import CONFTEST, Lab
 
@@ -92,6 +93,19 @@ def test_measured_durations_replace_the_estimates(lab, measurer):
     assert len(first.outcomes) < 20
     assert len(later.outcomes) == 34
     assert "tests of" not in later.scope
+
+
+@pytest.mark.namespace
+def test_what_a_run_takes_besides_its_tests_is_taken_off_the_next_scope_but_never_all_of_its_time(lab, measurer):
+    scopes = Scopes(lab.provider, lab.base, measurer.baseline, measurer.protection, LISTED)
+    states = [lab.state(changed("a * b", f"a * b * {n}")) for n in range(3)]
+    first = len(scopes.of(states[0]).tests)
+    scopes.learn(SuiteReport(duration_s=1.5, durations={"a.py::test_a": 0.5}))
+    second = len(scopes.of(states[1]).tests)
+    scopes.learn(SuiteReport(duration_s=60.0))
+    third = len(scopes.of(states[2]).tests)
+    assert (first, second, third) == (8, 4, 3)
+    assert len(scopes.of(states[0]).tests) == first  # a state keeps its scope
 
 
 @pytest.mark.namespace

@@ -207,6 +207,8 @@ class Measurer:
             return SuiteReport(complete=False, adapter=baseline.adapter, scope=scope.describe(SuiteReport(), baseline))
         limits = replace(self._limits(cut=cut), run_s=self._timing.scope_s)
         report = self._run(snapshot, requested, limits, start)
+        if self._scopes is not None:
+            self._scopes.learn(report)
         self.baseline.cover(report.failures)
         broken = regressions(self.baseline.report, report)
         if broken and self.baseline.doubt(known, broken) and report.left_out:

@@ -32,7 +32,7 @@ from benchmarks.perf.script import machine
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import namespace_provider
 
-MORE_STATES = 3
+MORE_STATES = 7
 """States that are measured in addition to the fix; each adds a comment to a file that the fix changes."""
 
 

@@ -34,7 +34,9 @@ from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 log = logging.getLogger(__name__)
 
 ESTIMATED = 0.2
-"""Share of a scope's time that its tests may take by estimate: estimates err, and a run needs time to start."""
+"""Share of a scope's time that its run may take by estimate: estimates err."""
+LEAST = 1 / 3
+"""Share of the estimated time that the tests get even where the rest of a run takes longer than the other two thirds."""
 PART = 0.7
 """Share of the time left that a part of a long file may take, so that other files have their turn."""
 FEW = 5
@@ -104,6 +106,7 @@ class Scopes:
         self._protection, self._timing, self._spectrum = protection, timing, spectrum
         self._lock = threading.Lock()
         self._known: dict[str, Scope] = {}
+        self._overhead_s = 0.0
         self._reading = threading.Lock()
         self._index: Index | None = None
 
@@ -113,6 +116,11 @@ class Scopes:
             if snapshot.digest not in self._known:
                 self._known[snapshot.digest] = self._chosen(snapshot)
             return self._known[snapshot.digest]
+
+    def learn(self, report: SuiteReport) -> None:
+        """Leave less time for the tests of later scopes, by what a run of a scope took besides its tests: to start, and
+        for what tests share, such as databases."""
+        self._overhead_s = max(0.0, report.duration_s - sum(report.durations.values()) / self._timing.jobs)
 
     def prepare(self) -> None:
         """Read the sources of the base state in a thread of its own: that takes seconds, and nobody waits yet."""
@@ -185,7 +193,8 @@ class Scopes:
     def _filled(self, near: Mapping[str, Sequence[str]], changed: Mapping[str, FileChange]) -> Iterator[str]:
         """The files in order as long as they fit the estimated time, and parts of those that do not. If no part of the
         nearest file fits, it is taken as a whole."""
-        left_s = ESTIMATED * self._timing.scope_s * self._timing.jobs
+        run_s = ESTIMATED * self._timing.scope_s
+        left_s = max(run_s - self._overhead_s, LEAST * run_s) * self._timing.jobs
         durations = Durations(self._baseline.report)
         for number, (file, reaching) in enumerate(near.items()):
             nearest, taken = number == 0, {file: durations.of_file(file)}
