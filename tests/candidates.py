@@ -9,7 +9,7 @@ from typing import Any
 from agent.run.ballots import Ballot
 from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.grade import Grade
-from agent.run.rollouts import Candidate, Outcome, Rollout, Summary
+from agent.run.rollouts import Candidate, Rollout, RolloutOutcome, Summary
 from agent.run.tree.evaluation import Evaluation
 from agent.task import Task
 from sandboxes import Workspace
@@ -23,7 +23,7 @@ def candidate(
     *,
     solved: bool = True,
     progress: float = 1.0,
-    outcome: Outcome = "solved",
+    outcome: RolloutOutcome = "solved",
     grade: Grade | None = None,
     source: bytes | None = None,
     leaf: int | None = None,

@@ -102,7 +102,7 @@ def ranking() -> dict:
 
 
 def told() -> list:
-    """A run in two waves to which everything happens once."""
+    """A run in two rounds to which everything happens once."""
     both = (SUITE[0], SUITE[2])
     return [
         STARTED,

@@ -16,7 +16,7 @@ from agent.actions import Edit, RunTests, Shell, Submit, View
 from agent.analysis.report.tree import draw
 from agent.budget import Budget, Stop
 from agent.engine.components import Components
-from agent.engine.turns import Turns
+from agent.engine.turns import TurnRunner
 from agent.errors import ModelError, PolicyError
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
@@ -255,7 +255,7 @@ def turns_of(provider, repo, policy, known=lambda step: None):
         show_values=lambda state, wanted: pytest.fail("no values"),
     )
     base = provider.create(Workspace(path=halves(repo), mount="/workspace"))
-    taken = Turns(provider, policy, 1, made, host).take(base, Random(0))
+    taken = TurnRunner(provider, policy, 1, made, host).take(base, Random(0))
     return base, taken, list(made)
 
 

@@ -92,7 +92,7 @@ def test_what_was_not_chosen_can_be_graded_too(batch):
     assert sorted(left) == [("a", b"+ 1\n", "hidden"), ("a", b"+ 2\n", "hidden"), ("b", b"+ 1\n", "hidden")]
 
 
-def test_what_a_wave_came_to_is_graded_too_though_it_was_no_candidate(batch):
+def test_what_a_round_came_to_is_graded_too_though_it_was_no_candidate(batch):
     attempt = read_attempts(batch)["a"]
     (batch / "a" / "blobs" / patch_digest(b"+ 9\n")).write_bytes(b"+ 9\n")
     waves = [{"patch_sha256": digest} for digest in (patch_digest(b"+ 9\n"), "", patch_digest(b""))]

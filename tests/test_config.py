@@ -220,5 +220,5 @@ class TestShow:
         (["policy=['mutate', 'openai/x']", "rollouts=3"], "best_of_n"),
     ],
 )
-def test_waves_are_made_of_independent_rollouts_unless_a_search_is_named_or_single_edits_are_proposed(given, name):
+def test_rounds_are_made_of_independent_rollouts_unless_a_search_is_named_or_single_edits_are_proposed(given, name):
     assert load(overrides=given).resolved_search.name == name

@@ -343,7 +343,7 @@ def test_no_copied_run_refuses_a_patch_and_tests_that_differ_are_remembered(prov
     patched = lab.state({"lazy.py": "VALUE = 2\n"})
     odd_test = "tests/test_odd.py::test_odd"
     assert measurer.measure_afresh(patched, start=Start.SESSION).outcome(odd_test) is Outcome.FAILED
-    report, _ = measurer.ask(patched, cut=True)
+    report, _ = measurer.report_on(patched, cut=True)
     assert report.start == "new"
     assert report.passed(odd_test)
     assert measurer.measure(lab.state({"lazy.py": "VALUE = 3\n"}), (odd_test,)).start == "new"

@@ -154,7 +154,7 @@ class TestInASandbox:
         assert (row.authors, row.kin) == ((1, 1), frozenset({1}))
 
     @pytest.mark.parametrize(("wanted", "best"), [(True, 2), (False, 4)])
-    def test_waves_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
+    def test_rounds_ask_it_unless_it_is_turned_off(self, lab, wanted, best):
         """Without it the shortest patch wins, which repairs only what the task's own test shows."""
         check, found, _, scorer = lab
         session, waves = check().session, RoundComponents(4, tournament=TournamentSettings(crosscheck=wanted))

@@ -452,7 +452,7 @@ class TestPlans:
         assert (row["completion"], row["value"]) == ([{"role": "assistant", "content": text}], 1.0)
 
     @pytest.mark.parametrize(("value", "kept"), [(0.5, 1), (0.3, 0)])
-    def test_that_were_drawn_between_waves_are_kept_where_the_wave_did_better(
+    def test_that_were_drawn_between_rounds_are_kept_where_the_round_did_better(
         self, tmp_path: Path, value: float, kept: int
     ) -> None:
         made = Recorder(tmp_path)

@@ -180,7 +180,7 @@ def test_no_more_ask_a_provider_at_the_same_time_than_the_settings_allow() -> No
     pace, together, asking, seen = pace_of("test-provider", 2), threading.Barrier(2, timeout=100), [0], []
 
     def ask(_: int) -> None:
-        with pace_of("test-provider").turn(time.sleep):
+        with pace_of("test-provider").slot(time.sleep):
             asking[0] += 1
             seen.append(asking[0])
             together.wait()

@@ -265,11 +265,11 @@ def test_who_has_been_answered_leaves_to_others_what_they_warm() -> None:
         clock[0] += 1
 
     with ExitStack() as first, ExitStack() as second:
-        first.enter_context(pace.turn(pause, lambda: clock[0], prompt)).begun()
+        first.enter_context(pace.slot(pause, lambda: clock[0], prompt)).begun()
         clock[0] = KEPT_S + 1
-        second.enter_context(pace.turn(pause, lambda: clock[0], prompt))
+        second.enter_context(pace.slot(pause, lambda: clock[0], prompt))
         first.close()
-        with pace.turn(pause, lambda: clock[0], later):
+        with pace.slot(pause, lambda: clock[0], later):
             assert len(waits) == 1
 
 
@@ -279,7 +279,7 @@ def test_nobody_waits_longer_than_the_first_token_may_take() -> None:
     def pause(seconds: float) -> None:
         clock[0] += 1
 
-    with pace.turn(pause, lambda: clock[0], prompt):
+    with pace.slot(pause, lambda: clock[0], prompt):
         assert clock == [0.0]
-        with pace.turn(pause, lambda: clock[0], prompt):
+        with pace.slot(pause, lambda: clock[0], prompt):
             assert clock == [3.0]

@@ -1,4 +1,4 @@
-"""What a later wave is told: which summaries, which plan, and what a model reads of them."""
+"""What a later round is told: which summaries, which plan, and what a model reads of them."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ class TestABriefing:
 
         assert brief(run, [1, 2], RefineSettings(**off), refuse).plan is None
 
-    def test_is_in_the_journal_with_the_wave_that_it_began(self, run: Run) -> None:
+    def test_is_in_the_journal_with_the_round_that_it_began(self, run: Run) -> None:
         briefing = brief(run, [1], RefineSettings(), lambda told: PLAN)
         run.record(Round(2, 5, briefing))
         assert Run.read(run.journal.directory).rounds[0].briefing == briefing
 
 
 @pytest.mark.namespace
-class TestTheFirstTurnOfALaterWave:
+class TestTheFirstTurnOfALaterRound:
     def test_is_told_every_summary_once_what_failed_and_what_is_worth_keeping_between_fences(
         self, box: Sandbox
     ) -> None:

@@ -1,4 +1,4 @@
-"""Whether a further wave is grown, and where some of its rollouts begin."""
+"""Whether a further round is grown, and where some of its rollouts begin."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ranking(*order: Entrant, votes: int | None = None) -> Ranking:
     return Ranking(order, ((Match((one, two), one, "votes"),),), strengths, wins)
 
 
-class TestTheFirstWave:
+class TestTheFirstRound:
     @pytest.mark.parametrize("found", [(), (entrant(1, progress=0.5),)], ids=len)
     def test_is_followed_by_another_where_no_patch_solves_the_task(self, found: Any) -> None:
         decision = needed(ranking(*found), 1, 1)
@@ -97,7 +97,7 @@ class TestTheFirstWave:
         assert needed(ranking(entrant(1, progress=1.0)), 1, 1, gate=False).refine
 
 
-class TestALaterWave:
+class TestALaterRound:
     def test_is_followed_by_another_only_where_it_found_a_better_patch_that_solves_nothing_yet(self) -> None:
         before = entrant(1, progress=0.5)
         grew = {
@@ -203,14 +203,14 @@ class TestALocalRepair:
         run.journal.path.write_text(text)
         assert Run.read(run.journal.directory).steering.forks[0] == Order("fork", 1, "try b")
 
-    def test_belongs_to_a_wave_whose_journal_may_not_know_of_it(self, run: Run) -> None:
+    def test_belongs_to_a_round_whose_journal_may_not_know_of_it(self, run: Run) -> None:
         run.record(Round(2, 7))
         text = run.journal.path.read_text().replace(', "repairs": []', "")
         assert '"repairs"' not in text
         run.journal.path.write_text(text)
         assert Run.read(run.journal.directory).rounds == [Round(2, 7)]
 
-    def test_begins_with_its_wave_and_again_where_a_session_was_cut_off(self, run: Run) -> None:
+    def test_begins_with_its_round_and_again_where_a_session_was_cut_off(self, run: Run) -> None:
         orders = tuple(repairs(run, [1, 3], [], 2))
         run.record(Round(2, 7, repairs=orders))
         again = Run.read(run.journal.directory)

@@ -1,4 +1,4 @@
-"""The simulation of a second wave: what it says of the gate, of the choice among waves, and of what is passed on."""
+"""The simulation of a second round: what it says of the gate, of the choice among rounds, and of what is passed on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_nothing_is_gained_where_summaries_are_not_read() -> None:
 @pytest.mark.parametrize(
     "setting", [replace(HARD, gate=False, rounds=3), replace(HARD, misled=0.6)], ids=["", "misled"]
 )
-def test_a_later_wave_never_leaves_a_worse_answer_by_the_tests(setting) -> None:
+def test_a_later_round_never_leaves_a_worse_answer_by_the_tests(setting) -> None:
     for seed in SEEDS:
         progress = refined(setting, seed).progress
         assert list(progress) == sorted(progress)
@@ -41,7 +41,7 @@ def test_a_right_answer_stays_right_where_the_judge_is_always_right() -> None:
     assert all(run.answers[-1] == HARD.whole for run in was_right)
 
 
-def test_easy_tasks_take_no_rollout_of_a_second_wave_and_hard_ones_do() -> None:
+def test_easy_tasks_take_no_rollout_of_a_second_round_and_hard_ones_do() -> None:
     easy, hard = ([refined(setting, seed) for seed in SEEDS] for setting in (EASY, HARD))
     routed = [run.later for run in easy if run.why.startswith("easy")]
     assert len(routed) > 35
@@ -49,7 +49,7 @@ def test_easy_tasks_take_no_rollout_of_a_second_wave_and_hard_ones_do() -> None:
     assert sum(run.later > 0 for run in hard) > 10
 
 
-def test_the_gate_saves_rollouts_and_a_second_wave_finds_what_the_first_has_not() -> None:
+def test_the_gate_saves_rollouts_and_a_second_round_finds_what_the_first_has_not() -> None:
     gated, all_ = ([refined(replace(HARD, gate=gate), seed) for seed in SEEDS] for gate in (True, False))
     assert sum(run.later for run in gated) < sum(run.later for run in all_) == 8 * len(SEEDS)
     before, after = (sum(run.answers[end] == HARD.whole for run in all_) for end in (0, -1))

@@ -1,4 +1,4 @@
-"""What waves came to and cost: kept right, fixed wrong, and the price beside it, of a run and of a batch."""
+"""What rounds came to and cost: kept right, fixed wrong, and the price beside it, of a run and of a batch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TestTheFourCounts:
     def test_give_no_rate_of_nothing(self) -> None:
         assert (RefinementCounts.of([(True, True)]).fixed_wrong, RefinementCounts.of([]).kept_right) == (None, None)
 
-    def test_of_a_run_are_those_of_its_later_waves_against_the_best_before(self) -> None:
+    def test_of_a_run_are_those_of_its_later_rounds_against_the_best_before(self) -> None:
         solved = [False, True, False, True]
         grown = [RoundResult(n, 1, each, 0.0, "", Usage(), 0.0) for n, each in enumerate(solved, 1)]
         assert refinement_counts(grown) == RefinementCounts(kept=1, lost=1, fixed=1, missed=0)
@@ -43,7 +43,7 @@ class TestTheFourCounts:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
-    """Two waves: two rollouts that do not solve, then one that does, by its verification."""
+    """Two rounds: two rollouts that do not solve, then one that does, by its verification."""
     with Run.open(tmp_path / "run") as run:
         run.record(Started({}, {}, Snapshot("s0", "digest-0")))
         run.record(Added(node(0), 1.0))
@@ -59,7 +59,7 @@ def run(tmp_path: Path) -> Any:
 
 
 class TestARun:
-    def test_says_of_each_wave_what_it_found_and_what_it_cost(self, run: Run) -> None:
+    def test_says_of_each_round_what_it_found_and_what_it_cost(self, run: Run) -> None:
         first, second = round_results(run)
         assert (first.number, first.rollouts, first.solved) == (1, 2, False)
         assert (first.value, first.patch_sha256) == (0.7, "abc")
@@ -68,7 +68,7 @@ class TestARun:
         assert (second.usage, second.seconds) == (Usage(measurements=2), 5.0)
         assert [(wave.expansions, wave.repeats) for wave in (first, second)] == [(3, 1), (1, 0)]
 
-    def test_has_kept_right_what_a_later_wave_came_to_again(self, run: Run) -> None:
+    def test_has_kept_right_what_a_later_round_came_to_again(self, run: Run) -> None:
         run.record(Round(3, 4))
         run.record(Merged(0, 3, elapsed_s=10.0))
         second, third = round_results(run)[1:]
@@ -88,7 +88,7 @@ class TestARun:
 
 
 def attempt(name: str, solved: list[bool], first: bytes = b"", last: bytes = b"", **wave: Any) -> Attempt:
-    """An instance whose run had so many waves."""
+    """An instance whose run had so many rounds."""
     facts = {"tokens": 10, "measurements": 2, "seconds": 1.5, "cost_usd": 0.5, "expansions": 4, "repeats": 1, **wave}
     digest = patch_digest(first) if first else ""
     grown = [{"round": n, "solved": each, "patch_sha256": digest, **facts} for n, each in enumerate(solved, 1)]
@@ -131,7 +131,7 @@ class TestABatch:
         assert found is not None
         assert found.by_hidden == RefinementCounts()
 
-    def test_says_what_each_wave_cost_beside_what_it_was_the_first_to_solve(self) -> None:
+    def test_says_what_each_round_cost_beside_what_it_was_the_first_to_solve(self) -> None:
         attempts = [attempt("a", [True, True]), attempt("b", [False, True, True]), attempt("c", [False, False])]
         found = refinement(attempts, {})
         assert found is not None
@@ -144,7 +144,7 @@ class TestABatch:
         assert [cost.cost_usd for cost in found.costs] == [None, None]
         assert "price unknown" in as_text(found)
 
-    def test_without_a_later_wave_says_nothing_of_refinement(self) -> None:
+    def test_without_a_later_round_says_nothing_of_refinement(self) -> None:
         assert refinement([attempt("a", [True]), replace(attempt("b", []), facts={})], {}) is None
 
     def test_prints_a_section_and_has_it_in_its_json(self, tmp_path: Path) -> None:

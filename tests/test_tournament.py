@@ -214,7 +214,7 @@ def test_recorded_ballots_are_not_asked_for_again():
 
 
 @pytest.mark.parametrize("changed", [{"round": 2}, {"judge": "another"}])
-def test_ballots_of_another_wave_or_judge_do_not_count_as_votes(changed):
+def test_ballots_of_another_round_or_judge_do_not_count_as_votes(changed):
     kept, judge = [], FixedJudge()
     rank(TASK, many(2), FixedJudge(), record=kept.append)
     rank(TASK, many(2), judge, known=[replace(ballot, **changed) for ballot in kept])
@@ -350,7 +350,7 @@ def test_the_confidence_in_a_winner_rises_with_the_votes_for_it():
     assert found[2] > 0.95
 
 
-def test_ballots_of_earlier_waves_count_for_strengths():
+def test_ballots_of_earlier_rounds_count_for_strengths():
     before = [Ballot((1, 2), 1, vote=vote, judge="fixed", round=1) for vote in range(4)]
     found = rank(TASK, many(2), FixedJudge(), votes=2, round=2, known=before)
     assert found.wins == {(1, 2): 4, (2, 1): 2}
@@ -398,7 +398,7 @@ def shown(tmp_path, *rankings):
     return list(brackets(Run.read(tmp_path / "run")))
 
 
-def test_show_draws_the_bracket_of_each_wave_and_the_baselines_beside_it(tmp_path):
+def test_show_draws_the_bracket_of_each_round_and_the_baselines_beside_it(tmp_path):
     some = [*many(3), candidate(4, b"+ 3\n"), candidate(5, solved=False, progress=0.5)]
     said = iter([1, 2, 2, None])
     judge = FixedJudge(lambda nodes, vote: max(nodes) if 3 in nodes else next(said))

@@ -14,7 +14,7 @@ from typing import Any
 
 from agent.actions import Debug, Effect, Kind, Observation, RunTests, effect
 from agent.engine.review import Review
-from agent.engine.turns import Turns
+from agent.engine.turns import TurnRunner
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
 from agent.policy import Position, Proposal
@@ -71,7 +71,7 @@ class Bench:
         """Carry out these turns from the root state. Returns the observations of each turn; None if the last state is
         not solved, or a call fails that succeeded before or the other way round."""
         with TemporarySnapshots(self.provider) as snapshots:
-            turns = Turns(self.provider, _Again(tuple(steps)), len(steps), snapshots, self, self.allowed)
+            turns = TurnRunner(self.provider, _Again(tuple(steps)), len(steps), snapshots, self, self.allowed)
             taken = turns.take(self.root.snapshot, Random(0))
             same = [_succeeded(step) for step in taken.steps] == [_succeeded(step) for step in steps]
             return tuple(step.observations for step in taken.steps) if same and self._solved(taken.state) else None

@@ -17,7 +17,7 @@ from random import Random
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.engine.completion import FinishedRollouts
 from agent.engine.components import Scorer
-from agent.engine.expansion import Context, Expansion, Outcome
+from agent.engine.expansion import Context, Expansion, ExpansionResult
 from agent.engine.in_flight import InFlight
 from agent.engine.merge import NotFused
 from agent.engine.scheduled_replay import follow
@@ -209,7 +209,7 @@ class Engine:
         try:
             make_room(self._components.provider, self._run, self._changed)
             with self._components.budget.reserve(Usage(measurements=1)):
-                self._record_outcome(expansion, expansion.run(temporary), temporary)
+                self._record_result(expansion, expansion.run(temporary), temporary)
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
@@ -229,10 +229,11 @@ class Engine:
             self.error = error
             self._end(Stop.FAILED)
 
-    def _record_outcome(self, expansion: Expansion, outcome: Outcome, temporary: TemporarySnapshots) -> None:
-        """Record an outcome. A node gets the next id, or becomes a second edge if another worker added it first."""
+    def _record_result(self, expansion: Expansion, result: ExpansionResult, temporary: TemporarySnapshots) -> None:
+        """Record the result of an expansion. A node gets the next id, or becomes a second edge if another worker
+        added it first."""
         with self._changed:
-            event = outcome.event
+            event = result.event
             if isinstance(event, Added):
                 if (known := expansion.known_node(event.node)) is not None:
                     event = expansion.merged(known, event.node)
@@ -241,7 +242,7 @@ class Engine:
                     elapsed_s, number = self._components.budget.elapsed_s, len(self._run.tree)
                     event = replace(event, node=replace(event.node, id=number), elapsed_s=elapsed_s)
             self._conclude(expansion, event or self._nothing_left(expansion))
-        error = outcome.error
+        error = result.error
         if isinstance(error, BudgetSpent):
             self._end(error.stop)
         elif error is not None and not isinstance(error, Stopped):

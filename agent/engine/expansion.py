@@ -19,7 +19,7 @@ from agent.engine.components import Components, Scorer
 from agent.engine.merge import fuse
 from agent.engine.review import Review
 from agent.engine.session import Session
-from agent.engine.turns import Turns, TurnsResult
+from agent.engine.turns import TurnRunner, TurnsResult
 from agent.errors import MeasureError, PolicyError, RamifyError
 from agent.evaluate.improvement import improves_strictly
 from agent.policy import Policy, Position, Tried
@@ -55,7 +55,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExpansionResult:
     """What came of an expansion."""
 
     event: Added | Merged | Remeasured | None
@@ -122,7 +122,7 @@ class Expansion:
     def _components(self) -> Components:
         return self.context.session.components
 
-    def run(self, temporary: TemporarySnapshots) -> Outcome:
+    def run(self, temporary: TemporarySnapshots) -> ExpansionResult:
         """Carry the choice out and measure the state that it leads to, unless the tree has that state.
 
         Raises:
@@ -134,11 +134,11 @@ class Expansion:
         match self.choice.act:
             case "expand":
                 taken = self._take_turns(temporary)
-                return Outcome(self._reach(self._child(taken)) if taken.steps else None, taken.error)
+                return ExpansionResult(self._reach(self._child(taken)) if taken.steps else None, taken.error)
             case "fuse":
-                return Outcome(self._reach(self._fused(temporary)))
+                return ExpansionResult(self._reach(self._fused(temporary)))
             case "measure":
-                return Outcome(self._measure_again())
+                return ExpansionResult(self._measure_again())
             case unknown:
                 assert_never(unknown)
 
@@ -167,7 +167,7 @@ class Expansion:
         assert self.policy is not None
         components = self._components
         keep = self._run.journal.put_blob
-        turns = Turns(components.provider, self.policy, TURNS, temporary, self, components.allowed, keep)
+        turns = TurnRunner(components.provider, self.policy, TURNS, temporary, self, components.allowed, keep)
         return turns.take(self._tree[self.node].snapshot, Random(f"{components.seed}/{self.node}/{self.index}"))
 
     def _child(self, taken: TurnsResult) -> Node:

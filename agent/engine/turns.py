@@ -20,7 +20,7 @@ from sandboxes import Provider, Sandbox, SandboxLost, Snapshot
 
 
 class TurnContext(Protocol):
-    """The caller of `Turns`: an expansion, or a recorded path that is carried out again."""
+    """The caller of `TurnRunner`: an expansion, or a recorded path that is carried out again."""
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
         """What the policy is shown of a fork, after these turns."""
@@ -64,7 +64,7 @@ class TurnsResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class TurnRunner:
     """Takes a policy's turns, each in a fresh fork of the state that the turn before left."""
 
     provider: Provider

@@ -148,10 +148,10 @@ class StagedScorer:
             report, ran = self.own.run(snapshot, selection)
             return report, int(ran)
         if selection:
-            report, ran = self._measurer.ask(snapshot, selection, keep=True)
+            report, ran = self._measurer.report_on(snapshot, selection, keep=True)
             return report, int(ran)
         with self._own_tests_beside(snapshot) as own:
-            report, ran = self._measurer.ask(snapshot, keep=True)
+            report, ran = self._measurer.report_on(snapshot, keep=True)
         return report, int(ran) + own()
 
     @contextmanager

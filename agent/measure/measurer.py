@@ -114,10 +114,10 @@ class Measurer:
         return self._results.get((snapshot.digest,))
 
     def measure(self, snapshot: Snapshot, tests: Sequence[str] = ()) -> SuiteReport:
-        """The report that `ask` returns, without the flag."""
-        return self.ask(snapshot, tests)[0]
+        """The report that `report_on` returns, without the flag."""
+        return self.report_on(snapshot, tests)[0]
 
-    def ask(
+    def report_on(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
         """How these tests end in this state, and whether they had to be run to find out. Without `tests`: all tests, or

@@ -56,7 +56,7 @@ class StagedMeasurement:
         return with_retries(report, self._run(broken), broken)
 
     def _run(self, tests: Sequence[str] = (), *, cut: bool = False) -> SuiteReport:
-        report, ran = self.measurer.ask(self.snapshot, tests, cut=cut)
+        report, ran = self.measurer.report_on(self.snapshot, tests, cut=cut)
         self.runs += ran
         return report
 

@@ -10,7 +10,7 @@ from agent.models import Completion
 from agent.models.deadlines import Deadlines
 from agent.models.draws import draw
 from agent.models.halt import Halt
-from agent.models.pace import Turn, pace_of
+from agent.models.pace import Slot, pace_of
 from agent.models.parameters import Parameters
 from agent.models.prices import Price
 from agent.models.retry import Retry
@@ -59,10 +59,10 @@ class Client:
         patience_s = self.deadlines.first_token_s
         return prompt_of(self._name, tools, messages, patience_s, sampling) if self._warm else NO_PROMPT
 
-    def run(self, call: Callable[[Turn], Completion], prompt: Prompt) -> Completion:
+    def run(self, call: Callable[[Slot], Completion], prompt: Prompt) -> Completion:
         """See `agent.models.retry.Retry.run`."""
         return self._retry.run(call, self._pace, prompt)
 
-    def draw(self, ask: Callable[[Turn, int], Sequence[Completion]], prompt: Prompt) -> Completion:
-        """As `run`; `ask(turn, count)` may be asked for the answers of several turns (`agent.models.draws`)."""
-        return self.run(lambda turn: draw(turn, self._pace, partial(ask, turn)), prompt)
+    def draw(self, ask: Callable[[Slot, int], Sequence[Completion]], prompt: Prompt) -> Completion:
+        """As `run`; `ask(slot, count)` may be asked for several answers (`agent.models.draws`)."""
+        return self.run(lambda slot: draw(slot, self._pace, partial(ask, slot)), prompt)

@@ -1,4 +1,4 @@
-"""Batched draws: one request for several answers, for turns that waited together and differ only in their seeds."""
+"""Batched draws: one request for several answers, for requests that waited together and differ only in their seeds."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from dataclasses import replace
 
 from agent.errors import ModelError, RamifyError, Stopped, ToolsRefused
 from agent.models import Completion
-from agent.models.pace import Pace, Turn
+from agent.models.pace import Pace, Slot
 from agent.models.retry import Transient
 
 log = logging.getLogger(__name__)
 
 
-def draw(turn: Turn, pace: Pace, ask: Callable[[int], Sequence[Completion]]) -> Completion:
-    """Get answers for a turn and the turns that go with it by `ask(count)`; return the first and hand the others out. A
+def draw(slot: Slot, pace: Pace, ask: Callable[[int], Sequence[Completion]]) -> Completion:
+    """Get answers for a slot and those that go with it by `ask(count)`; return the first and hand the others out. A
     provider that refuses several answers is asked for one, whose usage includes that of the refusal. Neither such a
     provider nor one that gives fewer is asked for several again.
 
     Raises:
         agent.errors.RamifyError, agent.models.retry.Transient: as `ask`.
     """
-    first, *further = _answers(turn, ask)
-    for other, answer in zip(turn.others, further, strict=False):
+    first, *further = _answers(slot, ask)
+    for other, answer in zip(slot.others, further, strict=False):
         other.answer = answer
-    if len(further) < len(turn.others):
+    if len(further) < len(slot.others):
         pace.several = False
     return first
 
 
-def _answers(turn: Turn, ask: Callable[[int], Sequence[Completion]]) -> Sequence[Completion]:
-    if not turn.others:
+def _answers(slot: Slot, ask: Callable[[int], Sequence[Completion]]) -> Sequence[Completion]:
+    if not slot.others:
         return ask(1)
     try:
-        return ask(1 + len(turn.others))
+        return ask(1 + len(slot.others))
     except ModelError as refusal:
         if isinstance(refusal, (Stopped, ToolsRefused)):
             raise

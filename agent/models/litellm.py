@@ -19,7 +19,7 @@ from agent.models.deadlines import read
 from agent.models.faults import meaning
 from agent.models.http import failures
 from agent.models.library import load
-from agent.models.pace import Turn
+from agent.models.pace import Slot
 from agent.models.parameters import without
 from agent.models.prices import Price, listed
 from agent.models.retry import UNKNOWN, Transient
@@ -87,7 +87,7 @@ class LiteLLMModel:
     def close(self) -> None:
         """Does nothing: all models share the connections until the process ends."""
 
-    def _ask(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
+    def _ask(self, body: Mapping[str, Any], slot: Slot, count: int) -> list[Completion]:
         """Ask for `count` answers. Several are not streamed, because litellm assembles only one from a stream."""
         import httpx
 
@@ -105,7 +105,7 @@ class LiteLLMModel:
             "_skip_mcp_handler": True,  # the handler would import a package that litellm does not depend on
         }
         call = _Call(self._litellm, {**options, **body}, self.name, _switchboard())
-        pieces = read(call, deadlines, self._client.halt, self.name, lambda piece: turn.begun())
+        pieces = read(call, deadlines, self._client.halt, self.name, lambda piece: slot.begun())
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self.name}: the answer is empty", usage=UNKNOWN)

@@ -21,7 +21,7 @@ from agent.models.client import Client
 from agent.models.deadlines import Deadlines, read
 from agent.models.faults import meaning
 from agent.models.http import failures
-from agent.models.pace import Turn
+from agent.models.pace import Slot
 from agent.models.parameters import without
 from agent.models.plug import Plug
 from agent.models.retry import UNKNOWN, Transient
@@ -107,18 +107,18 @@ class OpenAIModel:
         Raises:
             agent.errors.RamifyError: as `agent.models.Model.complete`.
         """
-        return self.client.run(lambda turn: read(self._ask(path, body, turn, interface)), prompt)
+        return self.client.run(lambda slot: read(self._ask(path, body, slot, interface)), prompt)
 
     def close(self) -> None:
         """See `agent.models.Model`."""
         while self._lines:
             self._lines.pop().cut()
 
-    def _choices(self, body: Mapping[str, Any], turn: Turn, count: int) -> list[Completion]:
+    def _choices(self, body: Mapping[str, Any], slot: Slot, count: int) -> list[Completion]:
         request = {**body, "n": count} if count > 1 else body
-        return completions(self._ask("/chat/completions", request, turn), self.name, self.price)
+        return completions(self._ask("/chat/completions", request, slot), self.name, self.price)
 
-    def _ask(self, path: str, body: Mapping[str, Any], turn: Turn, interface: Interface = CHAT) -> Any:
+    def _ask(self, path: str, body: Mapping[str, Any], slot: Slot, interface: Interface = CHAT) -> Any:
         try:
             line = self._lines.pop()
         except IndexError:  # all are in use
@@ -127,7 +127,7 @@ class OpenAIModel:
 
         def on_piece(piece: bytes) -> None:
             if interface.has_begun(piece):
-                turn.begun()
+                slot.begun()
 
         try:
             pieces: list[bytes] = read(line, self.client.deadlines, self.client.halt, self.name, on_piece)

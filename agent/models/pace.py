@@ -16,19 +16,19 @@ from agent.models.warming import NO_PROMPT, PrefixCache, Prompt
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
-    """One thread's turn to send a request."""
+class Slot:
+    """One thread's permission to send a request, or its wait for it."""
 
     prompt: Prompt
     begun: Callable[[], None] = lambda: None
     """To be called as soon as the answer begins."""
-    others: list[Turn] = field(default_factory=list)
-    """Turns that wait for another draw of the same question. This turn's request gives each of them an `answer`;
-    those that get none send their own request afterwards."""
+    others: list[Slot] = field(default_factory=list)
+    """Those that wait for another draw of the same question. This one's request gives each of them an `answer`; those
+    that get none send their own request afterwards."""
     answer: Completion | None = None
-    """The answer that came with another turn's request, so that no request is needed."""
+    """The answer that came with another request, so that no request is needed."""
     taken: bool = False
-    """Whether another turn's request is in flight for this one."""
+    """Whether another request is in flight for this one."""
     first: frozenset[bytes] = frozenset()
     """The blocks that its request warms; empty once its answer has begun."""
 
@@ -42,10 +42,10 @@ class Pace:
         self.most = most
         """Most concurrent requests, at least 1; None is no limit."""
         self.several = True
-        """Whether waiting turns that differ only in their seeds share a request."""
+        """Whether waiting requests that differ only in their seeds are sent as one."""
         self.answered = False
         """Whether the provider's server has ever answered, be it with an error."""
-        self._behind: list[Turn] = []
+        self._behind: list[Slot] = []
         self._asking = 0
         self._closed_until = -math.inf
         self._cache = PrefixCache()
@@ -53,7 +53,7 @@ class Pace:
 
     @property
     def behind(self) -> int:
-        """How many turns wait now for the answer to another turn to begin."""
+        """How many threads wait now for the answer to another thread's request to begin."""
         return len(self._behind)
 
     def close(self, until: float) -> None:
@@ -62,76 +62,76 @@ class Pace:
             self._closed_until = max(self._closed_until, until)
 
     @contextmanager
-    def turn(
+    def slot(
         self, pause: Callable[[float], None], now: Callable[[], float] = time.monotonic, prompt: Prompt = NO_PROMPT
-    ) -> Iterator[Turn]:
+    ) -> Iterator[Slot]:
         """Wait by calls of `pause(seconds)` until the request may be sent; the block is the request.
 
         Raises:
             Exception: whatever `pause` raises, which ends the waiting.
         """
-        turn = Turn(prompt)
-        turn.begun = partial(self._begun, turn, now)
-        self._enter(turn, pause, now)
+        slot = Slot(prompt)
+        slot.begun = partial(self._begun, slot, now)
+        self._enter(slot, pause, now)
         try:
-            yield turn
+            yield slot
         finally:
-            self._leave(turn)
+            self._leave(slot)
 
-    def _enter(self, turn: Turn, pause: Callable[[float], None], now: Callable[[], float]) -> None:
-        until = now() + turn.prompt.patience_s
+    def _enter(self, slot: Slot, pause: Callable[[float], None], now: Callable[[], float]) -> None:
+        until = now() + slot.prompt.patience_s
         try:
-            while (wait_s := self._wait_s(turn, now, until)) is not None:
+            while (wait_s := self._wait_s(slot, now, until)) is not None:
                 pause(wait_s)
         finally:
             with self._changed:
-                self._behind = [other for other in self._behind if other is not turn]
+                self._behind = [other for other in self._behind if other is not slot]
 
-    def _wait_s(self, turn: Turn, now: Callable[[], float], until: float) -> float | None:
-        """None if the turn has come. Else the seconds to pause before the next check, after a short wait of its own."""
+    def _wait_s(self, slot: Slot, now: Callable[[], float], until: float) -> float | None:
+        """None if the request may be sent, or is answered. Else the seconds to pause before the next check."""
         with self._changed:
-            if turn.answer is not None:
+            if slot.answer is not None:
                 return None
             left_s = self._closed_until - now()
-            waits = turn.taken or (now() < until and self._cache.is_coming(turn.prompt, now()))
+            waits = slot.taken or (now() < until and self._cache.is_coming(slot.prompt, now()))
             if left_s <= 0 and not waits and (self.most is None or self._asking < self.most):
-                self._send(turn, now())
+                self._send(slot, now())
                 return None
-            if waits and not turn.taken and turn not in self._behind:
-                self._behind.append(turn)
+            if waits and not slot.taken and slot not in self._behind:
+                self._behind.append(slot)
             if left_s <= 0:
                 self._changed.wait(POLL_S)
             return max(0.0, left_s)
 
-    def _send(self, turn: Turn, now: float) -> None:
+    def _send(self, slot: Slot, now: float) -> None:
         self._asking += 1
-        turn.first = self._cache.warm(turn.prompt, now)
-        if self.several and turn.prompt.draw and turn in self._behind:
-            draw = turn.prompt.draw
-            turn.others = [other for other in self._behind if other is not turn and other.prompt.draw == draw]
-        for other in turn.others:
+        slot.first = self._cache.warm(slot.prompt, now)
+        if self.several and slot.prompt.draw and slot in self._behind:
+            draw = slot.prompt.draw
+            slot.others = [other for other in self._behind if other is not slot and other.prompt.draw == draw]
+        for other in slot.others:
             other.taken = True
-        self._behind = [other for other in self._behind if other is not turn and not other.taken]
+        self._behind = [other for other in self._behind if other is not slot and not other.taken]
 
-    def _begun(self, turn: Turn, now: Callable[[], float]) -> None:
-        if turn.begun is not _done:
-            turn.begun = _done
+    def _begun(self, slot: Slot, now: Callable[[], float]) -> None:
+        if slot.begun is not _done:
+            slot.begun = _done
             with self._changed:
-                self._cache.begun(turn.prompt, turn.first, now())
-                turn.first = frozenset()
+                self._cache.begun(slot.prompt, slot.first, now())
+                slot.first = frozenset()
                 self._changed.notify_all()
 
-    def _leave(self, turn: Turn) -> None:
+    def _leave(self, slot: Slot) -> None:
         with self._changed:
-            self._asking -= turn.answer is None
-            self._cache.given_up(turn.first)
-            for other in turn.others:
+            self._asking -= slot.answer is None
+            self._cache.given_up(slot.first)
+            for other in slot.others:
                 other.taken = False
             self._changed.notify_all()
 
 
 def _done() -> None:
-    """Replaces `Turn.begun` once the answer has begun."""
+    """Replaces `Slot.begun` once the answer has begun."""
 
 
 _paces: dict[str, Pace] = {}

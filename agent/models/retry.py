@@ -14,7 +14,7 @@ from agent.counting import counted
 from agent.errors import ModelError, RamifyError, Stopped
 from agent.models import Completion
 from agent.models.halt import Halt
-from agent.models.pace import Pace, Turn
+from agent.models.pace import Pace, Slot
 from agent.models.warming import NO_PROMPT, Prompt
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ class Retry:
         if self.attempts < 1:
             raise ValueError(f"attempts is {self.attempts}: it has to be at least 1")
 
-    def run(self, call: Callable[[Turn], Completion], pace: Pace, prompt: Prompt = NO_PROMPT) -> Completion:
-        """The result of `call`, retried while it raises Transient, or the answer that came with another turn's request.
+    def run(self, call: Callable[[Slot], Completion], pace: Pace, prompt: Prompt = NO_PROMPT) -> Completion:
+        """The result of `call`, retried while it raises Transient, or the answer that came with another request.
         The usage of the result, or of the error, includes all earlier attempts.
 
         Raises:
@@ -70,8 +70,8 @@ class Retry:
         while True:
             attempt += 1
             try:
-                with pace.turn(self._pause_behind, self.now, prompt) as turn:
-                    completion = turn.answer or call(turn)
+                with pace.slot(self._pause_behind, self.now, prompt) as slot:
+                    completion = slot.answer or call(slot)
                 pace.answered = True
                 return replace(completion, usage=spent + completion.usage)
             except Transient as error:

@@ -16,7 +16,7 @@ from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 
-Outcome = Literal["solved", "value"]
+OutcomeKind = Literal["solved", "value"]
 """What is averaged: 0 or 1 (succeeded), or the leaf's value in [0, 1]."""
 
 
@@ -67,7 +67,7 @@ def goals_known(run: Run) -> bool:
     return bool(task.goal_tests) or task.goal_failing or bool(run.tree.solved)
 
 
-def outcome(run: Run, by: Outcome = "solved") -> Callable[[Node], float]:
+def outcome(run: Run, by: OutcomeKind = "solved") -> Callable[[Node], float]:
     """The outcome of a leaf, in [0, 1]; 1 only if it succeeded."""
 
     def found(leaf: Node) -> float:

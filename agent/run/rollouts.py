@@ -11,7 +11,7 @@ from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree
 
-Outcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
+RolloutOutcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
 """How a rollout ended, compared with the root. `solved`: the goal tests pass and nothing broke; `submitted`: submitted
 where no goal is known; `improved`: strictly better by its tests; `unchanged`: neither better nor worse; `worse`:
 something broke and nothing was gained; `invalid`: the tests did not run."""
@@ -44,7 +44,7 @@ class Summary:
     """The leaf of the rollout."""
     author: str
     """`journal`: made from the journal without a model; else the model that wrote it."""
-    outcome: Outcome
+    outcome: RolloutOutcome
     hypothesis: str = ""
     """What the rollout assumed to be wrong."""
     files_read: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from agent.learning.export.provenance import journal_digest, provenance, task_ke
 from agent.learning.export.turns import Turn, Turns
 from agent.learning.export.weaving import whole
 from agent.run.action_log import task_of
-from agent.run.credit import Credit, Outcome, node_credit, outcome, require_outcome
+from agent.run.credit import Credit, OutcomeKind, node_credit, outcome, require_outcome
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
@@ -39,7 +39,7 @@ class GrpoTree:
     """In [0, 1]. 0 is plain GRPO over the trajectories, for `fork` and for `anchor`."""
     calls: float = 0.0
     """At least 0: the weight of the share of turns without a failed call in a step's reward among siblings."""
-    outcome: Outcome = "solved"
+    outcome: OutcomeKind = "solved"
     """What is averaged over the leaves: whether they are solved, or their value."""
     references: str = ""
     """A file of JSON Lines with an `instance_id` and a `patch` that was accepted; a task may have several. A leaf that

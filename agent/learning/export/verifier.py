@@ -13,7 +13,7 @@ from agent.learning.export import GOAL_UNKNOWN, Row, skipped
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.run.action_log import task_of
-from agent.run.credit import Outcome, goals_known, node_credit, outcome, require_outcome
+from agent.run.credit import OutcomeKind, goals_known, node_credit, outcome, require_outcome
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 
@@ -26,7 +26,7 @@ class Verifier:
     if at least half of the leaves below the state are right: a Monte Carlo estimate as in Math-Shepherd
     (arXiv 2312.08935), of which `value` has the mean."""
 
-    outcome: Outcome = "solved"
+    outcome: OutcomeKind = "solved"
     """What counts as right: whether leaves are solved, or their value."""
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from agent.budget import Stop
 from agent.counting import counted
 from agent.files import to_json
 from agent.learning.memory.issue import Issue
-from agent.learning.memory.items import Outcome, Source
+from agent.learning.memory.items import RunOutcome, Source
 from agent.run.action_log import task_of
 from agent.run.run import Run
 
@@ -61,7 +61,7 @@ def source_of(run: Run, at: datetime) -> Source:
     return Source(_run_id(run), directory, issue, outcome, evidence, at.isoformat(timespec="seconds"))
 
 
-def _evidence(run: Run) -> tuple[Outcome, str]:
+def _evidence(run: Run) -> tuple[RunOutcome, str]:
     ended = run.ended
     if ended is None:
         raise Unverified("it has not ended: continue it with ramify resume")
@@ -74,11 +74,11 @@ def _evidence(run: Run) -> tuple[Outcome, str]:
     if not ended.verified or not stands:
         raise Unverified(f"its patch ({ended.status}) was not verified")
     tests = f"{ended.final.get('passed', 0)} tests pass and {ended.final.get('failed', 0)} fail"
-    outcome: Outcome = "solved" if ended.status == "solved" else "improved"
+    outcome: RunOutcome = "solved" if ended.status == "solved" else "improved"
     return outcome, f"state {ended.best}, verified: {tests} with its patch"
 
 
-def _failure(run: Run) -> tuple[Outcome, str]:
+def _failure(run: Run) -> tuple[RunOutcome, str]:
     assert run.ended is not None
     stop = Stop[run.ended.stop]
     if stop in _CUT_SHORT:

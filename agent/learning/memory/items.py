@@ -12,7 +12,7 @@ from agent.learning.memory.issue import Issue
 from agent.parsing import adapter
 
 Kind = Literal["episode", "insight", "reflection", "experience"]
-Outcome = Literal["solved", "improved", "failed"]
+RunOutcome = Literal["solved", "improved", "failed"]
 """The verified outcome of a run; `failed`: the search ended without a patch."""
 
 
@@ -24,7 +24,7 @@ class Source:
     directory: str
     """Where it was when it was remembered."""
     issue: Issue
-    outcome: Outcome
+    outcome: RunOutcome
     evidence: str
     """What verified the outcome: the state, and the test results with its patch."""
     added: str
@@ -45,7 +45,7 @@ class Episode:
     """The files that the patch changes; for a failed run, those changed in any state."""
     patch: str
     """Cut to a few kilobytes; for a failed run, a refuted patch, if it has one."""
-    outcome: Outcome
+    outcome: RunOutcome
     evidence: str
     tried: tuple[str, ...] = ()
     """For a failed run: what it tried, in a few words each."""

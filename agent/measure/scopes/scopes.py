@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 ESTIMATED = 0.2
 """Share of a scope's time that its run may take by estimate: estimates err."""
 LEAST = 1 / 3
-"""Share of the estimated time that the tests get even where the rest of a run takes longer than the other two thirds."""
+"""Share of that time that tests get even where the rest of a run takes longer than the other two thirds."""
 PART = 0.7
 """Share of the time left that a part of a long file may take, so that other files have their turn."""
 FEW = 5

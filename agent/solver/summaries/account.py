@@ -12,7 +12,7 @@ from agent.models import Message
 from agent.models.answers import last_of, line, lines, system_and_user
 from agent.policy.chat.transcript import said
 from agent.prompts import render
-from agent.run.rollouts import Outcome
+from agent.run.rollouts import RolloutOutcome
 from agent.run.tree.node import Node, Step
 from agent.task import Task
 from agent.untrusted import terminal_text
@@ -28,7 +28,7 @@ class Account:
     """What a model says about a rollout. The fields are those of `agent.run.rollouts.Summary`."""
 
     hypothesis: str
-    outcome: Outcome
+    outcome: RolloutOutcome
     progress: str
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from agent.actions import View
 from agent.measure.regressions import regressions
 from agent.run.action_log import ActionRecord, commands
-from agent.run.rollouts import Outcome, Rollout, Summary
+from agent.run.rollouts import Rollout, RolloutOutcome, Summary
 from agent.run.run import Run
 from agent.solver.summaries.faults import faults
 from agent.solver.summaries.findings import hypothesis, insights, progress, risks
@@ -48,7 +48,7 @@ def summary_of(record: Record) -> Summary:
     )
 
 
-def _outcome(record: Record) -> Outcome:
+def _outcome(record: Record) -> RolloutOutcome:
     """The outcome by the verification of the best state, or by its tests if its patch was not verified."""
     root, best, verdict = record.path[0], record.best, record.verdict
     if not best.report.valid:

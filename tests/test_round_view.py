@@ -1,4 +1,4 @@
-"""What a search sees in a later wave: the base state as if nothing had been tried there, and what was made since."""
+"""What a search sees in a later round: the base state as if nothing had been tried there, and what was made since."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fresh(base, made):
 
 
 @given(made=trees(), before=changes, later=changes, elsewhere=st.data())
-def test_a_wave_says_what_a_tree_would_say_in_which_nothing_was_done_before(made, before, later, elsewhere):
+def test_a_round_says_what_a_tree_would_say_in_which_nothing_was_done_before(made, before, later, elsewhere):
     for change, at, other in before:
         if change not in ("begin", "measure"):
             CHANGES_BY_NAME[change](made, at % len(made), other)
@@ -66,7 +66,7 @@ def in_second_wave(made):
     return made.view("wave", lambda whole: TreePart(whole, 0, since))
 
 
-def test_a_search_begins_anew_although_earlier_waves_have_used_it_up():
+def test_a_search_begins_anew_although_earlier_rounds_have_used_it_up():
     made = tree(node(0), node(1, 0, terminal=True), node(2, 0, terminal=True))
     search = BestOfN(n=2)
     assert search.select(made, Random(0)) is None
@@ -77,7 +77,7 @@ def test_a_search_begins_anew_although_earlier_waves_have_used_it_up():
     assert (choice.node, choice.reasons[0].node) == (3, 3)
 
 
-def test_a_pin_goes_before_the_wave_and_one_on_the_base_state_changes_nothing():
+def test_a_pin_goes_before_the_round_and_one_on_the_base_state_changes_nothing():
     made = tree(node(0), node(1, 0), node(2, 1))
     wave, steering = in_second_wave(made), Steering()
     steering.give(Order("pin", 0), made, 0)
@@ -86,7 +86,7 @@ def test_a_pin_goes_before_the_wave_and_one_on_the_base_state_changes_nothing():
     assert choose(made, steering, Linear(), Random(0), visible=wave).node == 2
 
 
-def test_what_a_person_forks_of_an_earlier_wave_is_gone_on_with_beside_what_is_begun_anew():
+def test_what_a_person_forks_of_an_earlier_round_is_gone_on_with_beside_what_is_begun_anew():
     made = tree(node(0), node(1, 0), node(2, 1, terminal=True))
     wave, steering, search = in_second_wave(made), Steering(), BestOfN(n=1)
     steering.give(Order("fork", 1), made, 0)
@@ -149,7 +149,7 @@ class TestFinished:
         made.add(replace(node(3, 0, terminal=True), evaluation=replace(node(3).evaluation, value=1.0, solved=True)))
         assert finished.count == 1
 
-    def test_one_that_comes_to_a_state_of_an_earlier_wave_is_and_one_that_repeats_its_own_wave_is_not(self):
+    def test_one_that_comes_to_a_state_of_an_earlier_round_is_and_one_that_repeats_its_own_round_is_not(self):
         made = tree(node(0), node(1, 0))
         wave = in_second_wave(made)
         finished = wave.view(FinishedRollouts, FinishedRollouts)
@@ -162,7 +162,7 @@ class TestFinished:
         assert finished.count == 2
 
 
-def test_a_later_session_sees_the_same_wave(tmp_path):
+def test_a_later_session_sees_the_same_round(tmp_path):
     def sit():
         return (
             len(run.round_tree),
@@ -184,7 +184,7 @@ def test_a_later_session_sees_the_same_wave(tmp_path):
         assert first[3] == [2]
 
 
-def test_what_a_wave_saw_is_no_longer_kept_up_to_date_once_another_has_begun(tmp_path):
+def test_what_a_round_saw_is_no_longer_kept_up_to_date_once_another_has_begun(tmp_path):
     with Run.open(tmp_path) as run:
         for event in (Added(node(0)), Added(node(1, 0)), Round(2, 2)):
             run.record(event)

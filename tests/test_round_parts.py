@@ -1,4 +1,4 @@
-"""What a run in waves is made of, as the settings ask for it."""
+"""What a run in rounds is made of, as the settings ask."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def asked(settings):
     return names, round_components(settings, make)
 
 
-def test_one_rollout_in_one_round_is_no_wave_and_its_search_is_the_one_that_is_named():
+def test_one_rollout_in_one_round_is_a_plain_run_and_its_search_is_the_one_that_is_named():
     settings = Settings(policy=MODEL)
     assert asked(settings) == ([], None)
     assert settings.resolved_search == Choice(name="auto")
@@ -50,6 +50,6 @@ def test_the_model_that_proposes_sums_up_judges_and_plans_unless_another_is_name
     assert sorted(names) == ["openai/x", "openai/y", "openai/z"]
 
 
-def test_nobody_plans_for_one_wave_alone():
+def test_nobody_plans_for_one_round_alone():
     _, parts = asked(Settings(policy=MODEL, rollouts=4))
     assert parts.planner is None

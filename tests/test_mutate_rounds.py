@@ -1,4 +1,4 @@
-"""The policy without a model in a later wave: what earlier rollouts came to moves the order of its proposals."""
+"""The policy without a model in a later round: what earlier rollouts came to moves the order of its proposals."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def position(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def proposals(position: tuple[Run, Position], *told: Summary, **changes: Any) -> Iterator[Proposal]:
-    """All that a policy proposes in a wave that is told this."""
+    """All that a policy proposes in a round that is told this."""
     run, place = position
     briefing = Briefing(2, told) if told else None
     policy = MutatePolicy(lambda: Spectrum.from_json(run.note(0, "spectrum")), patch=lambda new: patch(new))
@@ -113,7 +113,7 @@ def first(some: Iterator[Proposal], count: int) -> list[str]:
 
 
 @pytest.mark.namespace
-class TestALaterWave:
+class TestALaterRound:
     def test_first_takes_up_repairs_of_different_tests_together(self, position: tuple[Run, Position]) -> None:
         (proposal, *_) = proposals(position, prior(FITS, FIT), prior(PARTS, PART))
         assert made(proposal) == BOTH

@@ -1,4 +1,4 @@
-"""Waves that learn: plans, gates and local repairs, in a real sandbox with a scripted model or policy."""
+"""Rounds that learn: plans, gates and local repairs, in a real sandbox with a scripted model or policy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def go(provider: Provider, tmp_path: Path) -> Solve:
-    """Solve a project in two waves."""
+    """Solve a project in two rounds."""
 
     def go(of: Path, policy: Policy, *, rollouts: int = 1, **given: Any) -> tuple[Result, Run]:
         search, budget, waves = BestOfN(n=rollouts), Budget(max_nodes=20), RoundComponents(rollouts, 2, **given)
@@ -131,7 +131,7 @@ def test_an_attempt_after_which_nothing_is_known_is_told_the_same_bytes_as_the_f
     assert (result.status, run.round) == ("improved", 2)
 
 
-def test_an_easy_task_asks_for_no_plan_and_begins_no_second_wave(go: Solve, repo: Path) -> None:
+def test_an_easy_task_asks_for_no_plan_and_begins_no_second_round(go: Solve, repo: Path) -> None:
     model = ScriptedModel([answer("Clear.", RIGHT, ("submit", {}))])
     result, run = go(repo, ChatPolicy(model), refine=RefineSettings(), planner=Planner(model))
     assert (result.status, result.stop, run.round, len(model.heard)) == ("solved", Stop.SOLVED, 1, 1)
@@ -139,7 +139,7 @@ def test_an_easy_task_asks_for_no_plan_and_begins_no_second_wave(go: Solve, repo
 
 
 class Rollouts:
-    """The first rollout mends a part and then breaks it; the others, and those of the next wave, mend nothing."""
+    """The first rollout mends a part and then breaks it; the others, and those of the next round, mend nothing."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[Position, str]] = []

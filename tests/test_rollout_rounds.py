@@ -1,4 +1,4 @@
-"""Several rollouts in several waves, in a real sandbox with a scripted policy."""
+"""Several rollouts in several rounds, in a real sandbox with a scripted policy."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def half(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def solve_at(provider):
-    """Solves a project in waves; a second call with the same directory goes on with the run."""
+    """Solves a project in rounds; a second call with the same directory goes on with the run."""
 
     def solve_at(directory, of, attempts, *, rollouts=2, rounds=2, on_event=None, waves=None, value=None, **limits):
         with Run.open(directory) as run:
@@ -103,7 +103,7 @@ TEXTS = (OTHERS[0], FIX, OTHERS[1], OTHERS[2])
 
 @pytest.fixture(scope="module")
 def whole(solve_at, half, tmp_path_factory):
-    """Two waves that nobody interrupts, the better one first: the directory, the result and the run."""
+    """Two rounds that nobody interrupts, the better one first: the directory, the result and the run."""
     directory = tmp_path_factory.mktemp("whole") / "run"
     return directory, *solve_at(directory, half, Attempts(*TEXTS))
 
@@ -162,7 +162,7 @@ def test_a_round_runs_to_its_end(go, texts, options):
 
 
 @pytest.mark.slow
-def test_a_second_wave_begins_at_the_base_state_and_knows_nothing_of_the_first_but_its_summaries(go):
+def test_a_second_round_begins_at_the_base_state_and_knows_nothing_of_the_first_but_its_summaries(go):
     attempts = Attempts(OTHERS[0], OTHERS[1], OTHERS[2], FIX)
     result, run = go(attempts)
     assert (result.status, result.verified, result.stop) == ("solved", True, Stop.SOLVED)
@@ -209,7 +209,7 @@ def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go)
 
 
 @pytest.mark.slow
-def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
+def test_the_others_of_a_round_go_on_when_one_has_solved_the_task(go):
     attempts = Attempts(FIX, OTHERS[0], SECOND)
     result, run = go(attempts, rollouts=3, rounds=4)
     assert (result.status, result.stop, result.rounds) == ("solved", Stop.SOLVED, 1)
@@ -219,28 +219,28 @@ def test_the_others_of_a_wave_go_on_when_one_has_solved_the_task(go):
 
 
 @pytest.mark.slow
-def test_single_edits_that_solve_nothing_leave_later_waves_their_share_of_the_limits(go, half):
+def test_single_edits_that_solve_nothing_leave_later_rounds_their_share_of_the_limits(go, half):
     result, run = go(Attempts(*TEXTS), half, rollouts=9, max_nodes=5, waves={"single_edits": True})
     assert [wave.first for wave in run.rounds] == [3]
     assert (result.stop, result.nodes) == (Stop.NODES, 5)
 
 
 @pytest.mark.slow
-def test_single_edits_that_solve_nothing_go_on_to_the_limits_although_a_wave_was_no_better(go, half):
+def test_single_edits_that_solve_nothing_go_on_to_the_limits_although_a_round_was_no_better(go, half):
     attempts = Attempts(FIX, *OTHERS[:5])
     result, run = go(attempts, half, rollouts=9, rounds=3, max_nodes=7, waves={"single_edits": True})
     assert (len(run.rounds), result.stop, result.nodes) == (2, Stop.NODES, 7)
 
 
 @pytest.mark.slow
-def test_a_later_wave_that_does_worse_takes_nothing_away(whole):
+def test_a_later_round_that_does_worse_takes_nothing_away(whole):
     _, result, run = whole
     assert (result.status, result.best_node, result.stop, run.round) == ("improved", 2, Stop.FINISHED, 2)
     assert b"+    if len(numbers) <= 0" in result.patch
 
 
 @pytest.mark.slow
-def test_a_rollout_that_comes_to_a_state_of_an_earlier_wave_is_its_own_and_nothing_is_measured_again(go):
+def test_a_rollout_that_comes_to_a_state_of_an_earlier_round_is_its_own_and_nothing_is_measured_again(go):
     rewritten = Write("means.py", SOURCE.replace(BUG, OTHERS[0]))
     events = []
     result, run = go(Attempts(OTHERS[0], OTHERS[1], rewritten, OTHERS[2]), on_event=events.append)
@@ -266,7 +266,7 @@ def test_one_patch_of_two_rollouts_is_verified_once(go):
 
 
 @pytest.mark.slow
-def test_a_wave_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_has_solved_the_task(go, tmp_path):
+def test_a_round_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_has_solved_the_task(go, tmp_path):
     first, run = go(Attempts(FIX, SECOND), rounds=1, max_nodes=2)
     assert (first.status, first.stop, run.summaries) == ("solved", Stop.NODES, {})
     assert [steer(tmp_path / "run", Order(act, 0)) for act in ("pin", "unpin")] == ["recorded", "recorded"]
@@ -277,7 +277,7 @@ def test_a_wave_that_a_limit_ended_is_gone_on_with_although_one_of_its_rollouts_
 
 
 @pytest.mark.slow
-def test_verifying_what_a_wave_came_to_keeps_to_the_limit_of_measurements_and_one_answer_is_verified_beyond(go):
+def test_verifying_what_a_round_came_to_keeps_to_the_limit_of_measurements_and_one_answer_is_verified_beyond(go):
     """Three states are measured, the base state twice; the one that is verified beyond is that which is delivered."""
     result, run = go(Attempts(FIX, SECOND), rounds=1, max_measurements=4)
     assert (result.status, result.verified, result.stop) == ("solved", True, Stop.MEASUREMENTS)
@@ -300,7 +300,7 @@ def test_a_state_that_is_lost_ends_the_run_with_the_best_patch_that_can_be_verif
 
 
 @pytest.mark.slow
-def test_a_limit_in_the_second_wave_ends_it_with_the_best_so_far_and_it_goes_on_from_there(go, half, whole, tmp_path):
+def test_a_limit_in_the_second_round_ends_it_with_the_best_so_far_and_it_goes_on_from_there(go, half, whole, tmp_path):
     first, run = go(Attempts(*TEXTS), half, max_nodes=4)
     assert (first.status, first.stop, first.best_node) == ("improved", Stop.NODES, 2)
     assert (len(run.tree), run.round) == (4, 2)
@@ -373,7 +373,7 @@ def test_a_fifth_of_the_limits_is_kept_for_choosing(go):
 
 
 @pytest.mark.slow
-def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go, half):
+def test_what_votes_have_decided_holds_at_a_limit_in_a_later_round_and_session(go, half):
     """Of two equals the newer would be taken where nobody was asked."""
     judge, texts = FixedJudge(lambda nodes, vote: min(nodes)), (FIX, SECOND, OTHERS[0], OTHERS[1])
     for _ in range(2):
@@ -382,7 +382,7 @@ def test_what_votes_have_decided_holds_at_a_limit_in_a_later_wave_and_session(go
 
 
 @pytest.mark.slow
-def test_some_rollouts_of_a_later_wave_go_on_from_where_an_earlier_one_was_last_right(go, solve_at, half, tmp_path):
+def test_some_rollouts_of_a_later_round_go_on_from_where_an_earlier_one_was_last_right(go, solve_at, half, tmp_path):
     asked = []
 
     def answer(position):
@@ -420,7 +420,7 @@ def ramify(*arguments):
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_in_its_second_wave_begins_none_twice(half, tmp_path):
+def test_a_run_that_is_killed_in_its_second_round_begins_none_twice(half, tmp_path):
     run, env = tmp_path / "run", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}'
     waves = ("--rollouts", "2", "--rounds", "2", "--search", "best_of_n", "-c", "search.n=2", "-c", env)
     process = ramify("solve", "--issue", "x", "--repo", half, "-c", "measure.baseline_runs=1", *waves, "--out", run)
