@@ -205,9 +205,9 @@ class TournamentSettings(Section):
     """Whether a model, once a round, looks at all candidates together and names those that only satisfy the tests. They
     lose to any other that is as good by the tests, and are not exported."""
     crosscheck: bool = True
-    """Whether candidates that tests leave equal, three or more, are tried with the tests that each of them adds, if no
-    model is asked or the votes are level (`agent.solver.cross_testing`). A candidate's tests are run on the root state
-    and on each candidate."""
+    """Whether candidates that tests leave equal (without a judge at least three) are run against each other's new tests
+    before any vote (`agent.solver.cross_testing`). The judge is shown the results, and they break ties. A candidate's
+    tests are run on the root state and on each candidate."""
     stop_agreed: bool = True
     """Whether a round ends early when more than half of its rollouts, and at least three, break nothing and solve the
     task or, where no goal is known, were submitted, and make the same change or were all accepted by a critic. Comments

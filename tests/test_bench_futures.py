@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.data import clones
 from benchmarks.data.sources.formats import format_of
-from benchmarks.data.sources.images import ALONE, SEALED, SEALED_WHERE_KEPT
+from benchmarks.data.sources.images import SEALED, SEALED_WHERE_KEPT, SINGLE_COMMIT
 from tests.instances import FILES, FIXED, git, write
 from tests.test_sources import ROWS
 
@@ -60,7 +60,7 @@ WAYS = {
     "a clone": cloned,
     "an image": shell(SEALED),
     "an image that may have no repository": shell(SEALED_WHERE_KEPT),
-    "an image whose past shows what to undo": shell(ALONE, SEALED),
+    "an image whose past shows what to undo": shell(SINGLE_COMMIT, SEALED),
 }
 
 

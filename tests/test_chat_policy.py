@@ -23,8 +23,8 @@ from agent.models import Completion, Message, Model, ToolCall
 from agent.models.openai import OpenAIModel
 from agent.models.retry import Retry
 from agent.policy import Position, Tried
-from agent.policy.chat.briefing import opening, situation
 from agent.policy.chat.dialects import NATIVE, TEXT
+from agent.policy.chat.opening import opening, situation
 from agent.policy.chat.policy import ChatPolicy
 from agent.policy.chat.tagged import write
 from agent.policy.chat.transcript import branch, pack

@@ -160,7 +160,7 @@ class TestTheCommand:
         small_tree(tmp_path / "runs" / "b").close()
         with (tmp_path / "runs" / "b" / "journal.jsonl").open("ab") as file:
             file.write(b"{}\n")
-        with pytest.raises(JournalError, match="is not an event"):
+        with pytest.raises(JournalError, match="cannot be read, since the journal is damaged"):
             export(tmp_path / "runs", "--format", "prm", "--out", tmp_path / "out")
         assert list((tmp_path / "out").iterdir()) == []
 

@@ -137,7 +137,7 @@ def test_a_line_that_is_no_event_is_named(tmp_path):
     written(tmp_path)
     log = tmp_path / "journal.jsonl"
     log.write_bytes(b'{"kind": "unheard-of"}\n' + log.read_bytes())
-    with pytest.raises(JournalError, match=r"journal\.jsonl:1 is not an event"):
+    with pytest.raises(JournalError, match=r"journal\.jsonl:1 cannot be read"):
         Run.open(tmp_path)
 
 

@@ -16,8 +16,8 @@ from agent.errors import TooLong
 from agent.models import Message
 from agent.models.answers import Unreadable
 from agent.policy import Position
+from agent.policy.chat.earlier_rounds import BRIEFING_BYTES, briefed
 from agent.policy.chat.policy import ChatPolicy
-from agent.policy.chat.priors import BRIEFING_BYTES, briefed
 from agent.run.events import Added, Round, Started, Summarised
 from agent.run.rollouts import Briefing, RoundPlan, Summary
 from agent.run.run import Run

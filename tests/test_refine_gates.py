@@ -13,7 +13,7 @@ import pytest
 from agent.engine.selection import choose
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Position
-from agent.policy.chat.briefing import situation
+from agent.policy.chat.opening import situation
 from agent.run.ballots import Ballot
 from agent.run.commands import Order
 from agent.run.events import Added, Exhausted, Round, Started, Steered

@@ -21,7 +21,7 @@ from agent.measure.baseline import joined, unknown_in
 from agent.measure.measurer import Measurer, find_baseline
 from agent.measure.regressions import regressions
 from agent.measure.timing import Timing
-from agent.policy.chat.briefing import introduction
+from agent.policy.chat.opening import introduction
 from agent.run.events import Extended, Spent
 from agent.run.run import Run
 from agent.run.tree.node import Node

@@ -145,7 +145,8 @@ def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: p
     ]
     with ScriptedServer(script) as server:
         flags = {"policy.name": "openai/tiny", "model.base_url": server.url, "search.name": "strategies"}
-        settings = load(flags=flags | {"sandbox.kind": "namespace", "search.strategies": 2})
+        flags |= {"sandbox.kind": "namespace", "search.strategies": 2, "policy.max_turns": 7}
+        settings = load(flags=flags)
         assert start(task(means(tmp_path / "repo")), settings, tmp_path / "run").status == "solved"
     with Run.open(tmp_path / "run") as run:
         assert [n.kind for n in run.tree] == ["", "strategy", "strategy", "solution", "debug"]
@@ -158,6 +159,8 @@ def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: p
         assert 0 not in measured_below
     first, second, solution, debug = (request["messages"] for request in server.requests)
     assert "tools" not in server.requests[0]
+    assert first[:2] == second[:2] == solution[:2] == debug[:2]  # what a provider can cache
+    assert "You have 7 turns" in first[1]["content"]
     assert "strategy: Guard the empty list" not in str(first)
     assert "- strategy: Guard the empty list\n" in second[-1]["content"]
     assert "The length is compared with < instead of <=." in solution[-2]["content"]

@@ -118,7 +118,7 @@ def test_a_better_state_that_breaks_a_test_is_named_with_it(attempt, repo, statu
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ({"max_seconds": 0.01}, r"the time was over before the first edit \(the first test run took \d+ s\)"),
+        ({"max_seconds": 0.01}, r"time ran out before the first edit \(the first test run took \d+ s\)"),
         ({"max_nodes": 1}, "the limit of states is reached before the first edit"),
     ],
 )

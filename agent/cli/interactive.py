@@ -82,7 +82,7 @@ def run_interactively(search: Callable[..., Result], output: OutputOptions, prog
         agent.errors.RamifyError, sandboxes.SandboxError: those of the search, or the patch does not apply any more.
     """
     result, received = with_signals(search, progress or Progress(quiet=output.quiet))
-    path = _save(result, output.patch_out)
+    path = _write_patch(result, output.patch_out)
     facts, code = as_json(result, path), _exit_code(result, received, output.strict)
     try:
         _deliver(result, facts, path, output)
@@ -165,7 +165,7 @@ def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
     return False
 
 
-def _save(result: Result, patch_out: Path | None) -> Path | None:
+def _write_patch(result: Result, patch_out: Path | None) -> Path | None:
     if not result.patch:
         return None
     if patch_out is None:

@@ -220,7 +220,7 @@ def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:
         if chosen := parameters.get(name):
             require(name, chosen)
     from agent.config import given, naming
-    from agent.models.prices import dollars
+    from agent.models.prices import parse_price
 
     flags = {key: parameters.get(name) for name, key in _SETTINGS.items()}
     kept = {
@@ -228,7 +228,7 @@ def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:
         for key, flag in flags.items()
         if flag not in (None, (), []) and flag is not False
     }
-    price = parameters.get("model_price") and dollars(parameters["model_price"])
+    price = parameters.get("model_price") and parse_price(parameters["model_price"])
     models = naming(parameters.get("model") or ())
     settings = given([*(parameters.get("config") or ()), *config], {**models, **kept, "model.price": price})
     in_an_image = settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")

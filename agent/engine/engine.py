@@ -49,14 +49,13 @@ class Engine:
 
     def __init__(self, session: Session, scorer: Scorer, schedule: Schedule = (), *, unfinished: bool = False) -> None:
         """`schedule` is repeated before anything is selected (`agent.run.schedule`), by a single worker. `unfinished`:
-        before anything else, the lines of work that wait, of whatever round, are continued to their ends."""
+        first all lines of work that wait, of any round, are finished."""
         self._session, self._components, self._run = session, session.components, session.run
         self._panel = Panel((self._components.policy, *self._components.others))
         self._mixed = bool(self._components.others)
         self._context = Context(session, scorer, self._ends_after)
         self._changed = threading.Condition()
-        self._stop: Stop | None = None
-        self._schedule, self._in_flight = list(schedule), InFlight(self._run)
+        self._schedule = list(schedule)
         self._failures_in_a_row = 0
         self._unfinished = unfinished
         self.error: Exception | None = None
@@ -70,7 +69,8 @@ class Engine:
         return self._grow(cancel, done)
 
     def _grow(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
-        self._cancel, self._done, self._stop = cancel, done, None
+        self._cancel, self._done = cancel, done
+        self._stop: Stop | None = None
         self._in_flight = InFlight(self._run)
         workers = self._components.workers
         if workers == 1:

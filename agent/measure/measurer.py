@@ -23,7 +23,7 @@ from agent.measure.protection import Protection
 from agent.measure.reading import NO_TESTS, NOT_REPORTED
 from agent.measure.regressions import must_pass, regressions
 from agent.measure.results import Results
-from agent.measure.scopes.scopes import Scope, Scopes, by_scopes, selects
+from agent.measure.scopes.scopes import Scope, Scopes, by_scopes, can_select
 from agent.measure.suite import GENEROUS, Rules, calibrate, copy_run, rules_for, run_suite
 from agent.measure.timing import Timing
 from agent.measure.warm.plugins import Limits
@@ -75,10 +75,10 @@ class Measurer:
             self.rules = replace(self.rules, limits=replace(self.rules.limits, jobs=self._timing.jobs), warm=None)
         self.baseline = Baseline(baseline, self._of_base, learned)
         self._trust = Trust(self.baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
-        self._results = Results(folder, _described(self.rules, task, base))
+        self._results = Results(folder, _cache_key(self.rules, task, base))
         self._results.put((base.digest,), baseline)
         self._needed_s, self._came_to_end = _needed_s(baseline), baseline.complete
-        self._unmeasurable = baseline.timed_out and not selects(baseline.adapter)
+        self._unmeasurable = baseline.timed_out and not can_select(baseline.adapter)
         self._scopes: Scopes | None = None
         if by_scopes(baseline, self._timing):
             self._scopes = Scopes(provider, base, self.baseline, self.rules.protection, self._timing, spectrum)
@@ -216,8 +216,8 @@ class Measurer:
         return replace(report, scope=scope.describe(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
-        """Run tests of the base state whose duration is still unknown. It may lack some of them: functions of a scope
-        are read from the source, and a state may have other parameters."""
+        """Run tests in the base state that have no result there. Some may not exist there: functions of a scope are
+        read from the source, and a state may have other parameters."""
         report = self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
         return replace(report, valid=True, problem="") if report.problem.startswith(NOT_REPORTED) else report
 
@@ -230,7 +230,7 @@ class Measurer:
     ) -> SuiteReport:
         """Run these tests, or all when none is named, even if their result is cached.
 
-        A run of named tests stops at the first timeout; the rest is reported as skipped.
+        A run of named tests that may not be `cut` stops at the first timeout; the rest is reported as skipped.
 
         Raises:
             sandboxes.TemplateLost: `start` asks for a copied run, and there is no template that works.
@@ -274,7 +274,7 @@ class Measurer:
         return replace(limits, must_pass=frozenset(must_pass(baseline)), regressions=ENOUGH_REGRESSIONS)
 
 
-def _described(rules: Rules, task: Task, base: Snapshot) -> str:
+def _cache_key(rules: Rules, task: Task, base: Snapshot) -> str:
     """Everything that decides the result of a test run, apart from the state and the choice of tests."""
     protection = rules.protection
     parts = (sorted(protection.test_files), protection.patterns, protection.roots, rules.adapter, rules.limits)
@@ -359,7 +359,7 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
     of all tests. An unknown command may be either."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
     limits = replace(limits, late_s=LONG_TEST * timing.whole_s, grace_s=max(limits.grace_s, LISTING_S - timing.whole_s))
-    if not selects(adapter):
+    if not can_select(adapter):
         return replace(limits, run_s=longest_s)
     known = task.framework or named_in(task.test_command)
     grace_s = limits.grace_s if known else max(limits.grace_s, longest_s - timing.whole_s)

@@ -61,7 +61,7 @@ def read_events(path: Path) -> Iterator[Event]:
         try:
             yield decode(line)
         except ValueError as error:
-            said = f"is not an event of this version of ramify: {reason(error)}"
+            said = f"cannot be read, since the journal is damaged or of another version of ramify: {reason(error)}"
             raise JournalError(f"{path}:{number} {said}") from error
 
 
@@ -114,8 +114,8 @@ class Journal:
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:
-        """Write one event and wait until it is on disk. A `Begun` event is not: after a failure of the machine the
-        choice is made again."""
+        """Write one event and wait until it is on disk. It does not wait for a `Begun` event: if the machine
+        fails, the choice is made again."""
         line = encode(event)
         with self._lock:
             append(self._file, line, sync=not isinstance(event, Begun))

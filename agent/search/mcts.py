@@ -18,8 +18,8 @@ from agent.search.support.below import DirtyChildren
 from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.ranking import Facts, Ranking, why_first
 
-Measured = Literal["own", "mean", "max", "clade"]
-MEASURED = get_args(Measured)
+Aggregation = Literal["own", "mean", "max", "clade"]
+AGGREGATIONS = get_args(Aggregation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Mcts:
     c: float = 0.1
     """Weight of exploration, at least 0. Values of states that are an edit or two apart differ by tenths. Policies that
     propose single edits have other defaults (`agent.search.registry.SINGLE_EDITS`)."""
-    value: Measured = "mean"
+    value: Aggregation = "mean"
     """How a child's value follows from its measurements (`subtree_value`)."""
     prior_visits: float = 0.0
     """For how many visits the prior counts in a child's value, at least 0 (`blend_with_prior`)."""
@@ -55,7 +55,7 @@ class Mcts:
     """Most edits on a path."""
 
     def __post_init__(self) -> None:
-        require_one_of(self, formula=("uct", "puct"), value=MEASURED)
+        require_one_of(self, formula=("uct", "puct"), value=AGGREGATIONS)
         require_at_least(self, c=0, prior_visits=0, depth=1)
         if not 0 <= self.prior_share <= 1:
             raise ValueError(f"prior_share={self.prior_share}: give a number in [0, 1]")
@@ -111,7 +111,7 @@ class Mcts:
         return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
 
 
-def subtree_value(tree: Tree, node_id: NodeId, how: Measured) -> float:
+def subtree_value(tree: Tree, node_id: NodeId, how: Aggregation) -> float:
     """In [0, 1]: the value of the node or of its subtree.
 
     `own` is the node's own value, `max` the highest in its subtree and `mean` the mean over its subtree, in which an

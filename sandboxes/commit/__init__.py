@@ -169,10 +169,10 @@ class CommitProvider:
                 self._bases[state.base] = BaseEntries(self._client, self._states, state.base, self._limits)
             return self._bases[state.base]
 
-    def _turn_into(self, box: Box, base: State, target: State, put_back_: Sequence[str]) -> None:
+    def _turn_into(self, box: Box, base: State, target: State, restored: Sequence[str]) -> None:
         """Give a fork of the base the workspace of `target`, except for the paths that are put back."""
         tree = self._states.manifest(base)
-        changed = delta(tree, put_back(tree, self._states.manifest(target), put_back_))
+        changed = delta(tree, put_back(tree, self._states.manifest(target), restored))
         gone = [f"{box.workdir}/{path}" for path in _outermost([path for path in changed if changed[path] is None])]
         if gone:
             done = box.exec(["rm", "-rf", "--", *gone], timeout_s=_REMOVE_TIMEOUT_S, cwd="/")

@@ -229,8 +229,8 @@ class Box:
         if not self._ran:
             return sorted({above for path in self._written for above in upwards(path)})
         listed = [str(change["Path"]) for change in self._client.api.diff(self.container) or ()]
-        inside = (self.workdir, self.workdir + "/")
-        return sorted(p for p in listed if not (p + "/").startswith(inside[1]) and not _is_mounted(p))
+        inside = self.workdir + "/"
+        return sorted(path for path in listed if not f"{path}/".startswith(inside) and not _is_mounted(path))
 
     def _note(self, path: str, outside: dict[str, Entry | None]) -> None:
         entry = self.files.entry(path)

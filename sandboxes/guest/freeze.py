@@ -120,7 +120,7 @@ class Freeze:
 
 
 def _with_count(base: Optional[int], name: str) -> Optional[Entry]:
-    """What the base has; a file with other names there is never what a fork has: writing to it has parted them."""
+    """The base's entry. A file with several names is never equal to a fork's: writing to it has broken the link."""
     entry = describe(base, name) if base is not None else None
     if entry is not None and base is not None and os.lstat(name, dir_fd=base).st_nlink > 1:
         entry[3] += " has other names"

@@ -67,7 +67,7 @@ class Server:
         """Answer for ever."""
         operations: Dict[str, Callable[[Json], Tuple[Json, bytes]]] = {
             "import": lambda request: import_tree(self._area(request), request),
-            "found": self.found,
+            "found": self.make_root,
             "make_base": self.make_base,
             "info": self._info,
             "compare": lambda request: compare(self._area(request), request, self._bases(request)),
@@ -92,7 +92,7 @@ class Server:
                 elif request["op"] in operations:
                     reply(*operations[request["op"]](request))
                 else:
-                    raise Refused("sandbox", "no lease: %s" % request["op"])
+                    raise Refused("sandbox", "there is no operation %s outside a lease" % request["op"])
             except (OSError, Refused, RecursionError) as error:
                 reply(failure(error))
             close_late()
@@ -113,7 +113,7 @@ class Server:
         state = self._area(request).load(request["id"])
         return {name: state[name] for name in ("id", "digest", "workdir", "env")}, b""
 
-    def found(self, request: Json) -> Tuple[Json, bytes]:
+    def make_root(self, request: Json) -> Tuple[Json, bytes]:
         """The first state of a workspace or of an environment."""
         store = self._area(request)
         mounts = [
@@ -169,7 +169,7 @@ class Server:
     def lease(self, request: Json) -> None:
         """Let a process of its own serve a fork until it ends, then freeze or drop what it changed."""
         store = self._area(request)
-        state = self.forked(store, request)
+        state = self.state_to_fork(store, request)
         folder = self._new_fork_dir(store)
         holder = os.fork()
         if holder == 0:
@@ -203,8 +203,8 @@ class Server:
         os.mkdir(folder)
         return folder
 
-    def forked(self, store: Store, request: Json) -> Json:
-        """The state to fork: the other one when that is wanted outside the workspace."""
+    def state_to_fork(self, store: Store, request: Json) -> Json:
+        """The state to fork: `outside` if the request names one, else `id`."""
         state = store.load(request["id"])
         if request.get("outside"):
             outside = store.load(request["outside"])
@@ -222,9 +222,9 @@ class Server:
 
 
 def start_remover() -> int:
-    """Fork a process that removes directories in its own time; where to write their paths, each with a NUL.
+    """Start a process that removes directories in the background; returns a pipe for their paths, each with a NUL.
 
-    What it does not come to is swept by a later guest.
+    A later guest removes what this one does not get to.
     """
     source, sink = os.pipe()
     if os.fork():

@@ -29,10 +29,8 @@ _FINER = {
     Grade.UNFINISHED: "not finished: this is the best change so far",
 }
 """The sentences for grades that say more than the status, used when a model was called."""
-_CUT_SHORT = (
-    *(Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.TIME, Stop.BATCH),
-    *(Stop.INTERRUPTED, Stop.FAILED),
-)
+_LIMITS = (Stop.NODES, Stop.MEASUREMENTS, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.TIME, Stop.BATCH)
+_CUT_SHORT = (*_LIMITS, Stop.INTERRUPTED, Stop.FAILED)
 NAMED = 10
 
 
@@ -108,7 +106,7 @@ def _before_an_edit(result: Result) -> str:
     if result.nodes > 1 or result.stop not in _CUT_SHORT:
         return ""
     if result.stop is Stop.TIME:
-        return f"no patch: the time was over before the first edit (the first test run took {result.first_run_s:.0f} s)"
+        return f"no patch: time ran out before the first edit (the first test run took {result.first_run_s:.0f} s)"
     return f"no patch: {result.stop.value} before the first edit"
 
 

@@ -17,9 +17,9 @@ from agent.actions import RunTests
 from agent.models import Message
 from agent.models.wire import sendable
 from agent.parsing import loads
-from agent.policy.chat.briefing import introduction, measured
 from agent.policy.chat.conventions import CONVENTIONS, from_note
 from agent.policy.chat.dialects import NATIVE, TEXT, as_server_accepts
+from agent.policy.chat.opening import introduction, measured
 from agent.policy.chat.transcript import unpack
 from agent.run.action_log import task_of
 from agent.run.events import Asked

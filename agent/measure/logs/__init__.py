@@ -21,9 +21,9 @@ from agent.measure.logs import (
     multi,
     native,
     nested,
+    php_and_ruby,
     python,
     tap,
-    web,
 )  # fmt: skip
 from agent.untrusted import terminal_text
 
@@ -79,11 +79,11 @@ PARSERS: Mapping[str, Parser] = {
     "googletest": native.googletest,
     "micropython": native.micropython,
     "redis": native.redis,
-    "phpunit": web.phpunit,
-    "minitest": web.minitest,
-    "cucumber": web.cucumber,
-    "test-unit": web.test_unit,
-    "rspec": web.rspec,
+    "phpunit": php_and_ruby.phpunit,
+    "minitest": php_and_ruby.minitest,
+    "cucumber": php_and_ruby.cucumber,
+    "test-unit": php_and_ruby.test_unit,
+    "rspec": php_and_ruby.rspec,
     "told": json_results.json_results,
     "multi-ctest": native.checked,
     "multi-go": multi.packages,

@@ -49,7 +49,7 @@ DOCUMENTATION = frozenset({"doc", "docs", "newsfragments"})
 CHANGE_LOGS = frozenset({"changes", "changelog", "history", "news", "whats-new", "whats_new"})
 
 
-def selects(adapter: str) -> bool:
+def can_select(adapter: str) -> bool:
     """Whether the adapter can run single files of Python tests."""
     return adapter in OF_PYTHON
 
@@ -57,7 +57,7 @@ def selects(adapter: str) -> bool:
 def by_scopes(baseline: SuiteReport, timing: Timing) -> bool:
     """Whether states are measured by scopes: all tests take too long to run in every state, and the runner can
     select."""
-    return selects(baseline.adapter) and (bool(baseline.late) or baseline.duration_s > timing.every_s)
+    return can_select(baseline.adapter) and (bool(baseline.late) or baseline.duration_s > timing.every_s)
 
 
 def state_s(baseline: SuiteReport, timing: Timing) -> float:

@@ -14,8 +14,8 @@ from typing import Any
 
 from agent.models import BYTES_PER_TOKEN, Message
 from agent.policy import Position
-from agent.policy.chat.briefing import TURNS, opening
 from agent.policy.chat.dialects import ToolDialect
+from agent.policy.chat.opening import TURNS, opening
 from agent.policy.chat.transcript import branch, left_out
 
 FULL = 0.8

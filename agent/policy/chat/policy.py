@@ -15,7 +15,10 @@ from agent.errors import PolicyError, TooLong, ToolsRefused
 from agent.models import BYTES_PER_TOKEN, Ask, Completion, Message, Model
 from agent.models.answers import ask_until_readable
 from agent.policy import Position, Proposal
-from agent.policy.chat.briefing import (
+from agent.policy.chat.conversation import Conversation
+from agent.policy.chat.dialects import NATIVE, TEXT, ParsedReply, ToolDialect
+from agent.policy.chat.earlier_rounds import briefed
+from agent.policy.chat.opening import (
     TURNS,
     opinion,
     remembered,
@@ -25,11 +28,8 @@ from agent.policy.chat.briefing import (
     version,
     wanted_strategy,
 )
-from agent.policy.chat.conversation import Conversation
-from agent.policy.chat.dialects import NATIVE, TEXT, ParsedReply, ToolDialect
 from agent.policy.chat.plan_tree import PlanStep, carried_out, merged, next_step, plan_path_of
 from agent.policy.chat.plans import MOST_PLANS, AttemptPlan, drawn, plan_of, read_plans, telling, wanted_plans
-from agent.policy.chat.priors import briefed
 from agent.policy.chat.repeats import times
 from agent.policy.chat.transcript import pack
 from agent.policy.chat.variation import variation
@@ -221,9 +221,9 @@ class ChatPolicy:
     def _plans(self, position: Position, seed: int) -> list[AttemptPlan]:
         def draw() -> list[AttemptPlan]:
             request = wanted_plans(self.plans, merged=self.plan_tree)
-            conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
+            messages = self._conversation(position, request, self._chosen.dialect).messages()
             read = partial(read_plans, most=self.plans)
-            return ask_until_readable(position.ask, self.model, conversation.messages(), read, self.max_retries, seed)
+            return ask_until_readable(position.ask, self.model, messages, read, self.max_retries, seed)
 
         return drawn(position, self.model, draw)
 
@@ -235,13 +235,16 @@ class ChatPolicy:
     def _propose_strategy(self, position: Position, seed: int) -> Proposal:
         """A strategy in words, which the nodes below see. The model gets no tools."""
         request = [*self._lessons(position), *wanted_strategy(position)]
-        conversation = Conversation(position, self._chosen.dialect, request, self.context_tokens)
-        answer = position.ask(self.model, conversation.messages(), **self._sampling(position, seed))
+        messages = self._conversation(position, request, self._chosen.dialect).messages()
+        answer = position.ask(self.model, messages, **self._sampling(position, seed))
         if not answer.text.strip():
             raise PolicyError(f"{self.model.name} was asked for a strategy in words and gave an empty answer")
         message = {"role": "assistant", "content": answer.text}
         label = f"strategy: {answer.text.strip().splitlines()[0][:LABEL_CHARS]}"
         return Proposal((), pack(request, message), label=label, usage=answer.usage)
+
+    def _conversation(self, position: Position, request: Sequence[Message], dialect: ToolDialect) -> Conversation:
+        return Conversation(position, dialect, request, self.context_tokens, self.max_turns)
 
     def _answer(self, position: Position, request: Sequence[Message], seed: int) -> _Answer:
         try:
@@ -260,7 +263,7 @@ class ChatPolicy:
         return answer
 
     def _ask(self, position: Position, request: Sequence[Message], dialect: ToolDialect, seed: int) -> _Answer:
-        conversation = Conversation(position, dialect, request, self.context_tokens, self.max_turns)
+        conversation = self._conversation(position, request, dialect)
         usage, corrections, called = Usage(), list[Message](), False
         for _ in range(self.max_retries + 1):
             answer = self._complete(position.ask, conversation, corrections, self._sampling(position, seed))

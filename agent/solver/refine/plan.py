@@ -15,7 +15,7 @@ from agent.errors import PolicyError
 from agent.evaluate.value.exhibit import shown_issue
 from agent.models import Ask, Message, Model, directly
 from agent.models.answers import Abstained, ask_within_context, last_of, line, lines, system_and_user
-from agent.policy.chat.priors import BRIEFING_BYTES, accounts
+from agent.policy.chat.earlier_rounds import BRIEFING_BYTES, accounts
 from agent.prompts import render
 from agent.run.rollouts import RoundPlan, Summary
 from agent.task import Task

@@ -18,7 +18,7 @@ from agent.evaluate.value.exhibit import fenced, shown_issue
 from agent.measure.diffs import sections
 from agent.models import Message
 from agent.models.answers import Unreadable, last_object, line, system_and_user, words_in
-from agent.policy.chat.priors import accounts
+from agent.policy.chat.earlier_rounds import accounts
 from agent.prompts import render
 from agent.run.ballots import Ballot
 from agent.run.cross_tests import Matrix, Row

@@ -4,8 +4,8 @@ Law: tests that agents wrote may guide and never decide. Judges are shown how th
 before a vote, and they break ties only where there is no vote or votes are tied.
 
 Small groups are compared by several votes each, and the winners advance until one is left, as in recursive tournament
-voting (arXiv 2604.16529), which found groups of 2 and 8 votes best. The draw of the groups is our own
-(`agent.solver.tournament.bracket`), and so is that votes end when the result is clear.
+voting (arXiv 2604.16529), which found groups of 2 and 8 votes best. We added the draw of the groups
+(`agent.solver.tournament.bracket`), and the rule that voting stops once the result is clear.
 """
 
 from __future__ import annotations
@@ -93,13 +93,12 @@ def rank(
     are no new votes.
 
     Candidates with the same change of the sources count as one. No vote is held on candidates that critics accepted and
-    that pass each other's tests. `cross_test` is called once, before any vote, if
-    several candidates have the best facts, without a judge three or more: when only one of two passes a test, the test
-    may be wrong. The judge is shown the results. A group is voted on at most `votes` times;
-    `requests` is the number of requests that all votes together should take (None: any number), which is exceeded
-    where a group would have fewer than `LEAST_VOTES`; before that, groups are made larger. `known` ballots of this
-    round and judge are not asked for again; each new ballot is passed to `record` before the next is asked for.
-    `workers`: how many votes on a group are asked for at the same time.
+    that pass each other's tests. `cross_test` is called once, before any vote, if at least two candidates (without a
+    judge three) have the best facts: if one of only two fails a test, the test may be what is wrong. The judge is shown
+    the results. A group is voted on at most `votes` times; `requests` is the number of requests that all votes together
+    should take (None: any number), which is exceeded where a group would have fewer than `LEAST_VOTES`; before that,
+    groups are made larger. `known` ballots of this round and judge are not asked for again; each new ballot is passed
+    to `record` before the next is asked for. `workers`: how many votes on a group are asked for at the same time.
 
     Raises:
         ValueError: `group` is below 2, or `votes` below 1.

@@ -10,6 +10,11 @@ from shlex import quote
 from benchmarks.data.sources.columns import Row, first
 from sandboxes import Workspace
 
+GIT = """set -e
+git() { command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }
+"""
+"""Begins a script that commits in a checkout, which may belong to another user."""
+
 SEALED = """set -e
 git() { command git -c safe.directory='*' "$@"; }
 git checkout -q --detach
@@ -26,19 +31,18 @@ version numbers are derived from them."""
 SEALED_WHERE_KEPT = f"test ! -e .git || {{\n{SEALED}\n}}"
 """As `SEALED`, for an image whose workspace need not be a repository."""
 
-ALONE = """set -e
-git() { command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }
-git checkout -q --detach "$(git commit-tree -m base "HEAD^{tree}")"
+SINGLE_COMMIT = (
+    GIT
+    + """git checkout -q --detach "$(git commit-tree -m base "HEAD^{tree}")"
 git for-each-ref --format='delete %(refname)' | git update-ref --no-deref --stdin"""
+)
 """Makes HEAD the only commit, for histories that show what to undo; runs before `SEALED`."""
 
 
 def applying(patch: bytes) -> str:
     """A command that commits a patch, so that no diff against HEAD shows it."""
     text = patch.decode("utf-8", "surrogateescape")
-    return f"""set -e
-git() {{ command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }}
-git update-index -q --refresh || true
+    return f"""{GIT}git update-index -q --refresh || true
 printf %s {quote(text)} | git apply --index --whitespace=nowarn -
 git commit -q --no-verify -m base"""
 

@@ -27,11 +27,11 @@ def smith(row: Row) -> Instance:
         patch=reversed_patch(bug),
         test_patch=b"",
         test_command=pytest_on((*goal, *kept)),
-        workspace=images.checked_out(named, TESTBED, images.applying(bug), images.ALONE),
+        workspace=images.checked_out(named, TESTBED, images.applying(bug), images.SINGLE_COMMIT),
         row=row,
     )
     instance = instance_of(row, named, hidden, PYTEST, language="python")
-    branch = images.checked_out(named, TESTBED, _on_branch(row["instance_id"]), images.ALONE)
+    branch = images.checked_out(named, TESTBED, _on_branch(row["instance_id"]), images.SINGLE_COMMIT)
     return replace(instance, task=replace(instance.task, workspace=branch))
 
 

@@ -52,7 +52,7 @@ def revealed(instance: Instance) -> Instance:
     task, hidden = instance.task, instance.hidden
     place = (not hidden.patch_file and hidden.workspace) or task.workspace
     if hidden.test_patch:
-        place = replace(place, setup=(*place.setup, images.applying(hidden.test_patch), images.ALONE))
+        place = replace(place, setup=(*place.setup, images.applying(hidden.test_patch), images.SINGLE_COMMIT))
     goals = hidden.fail_to_pass if all("::" in test for test in hidden.fail_to_pass) else ()
     task = replace(
         task,

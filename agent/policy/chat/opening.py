@@ -1,4 +1,4 @@
-"""The messages that brief a model before it answers: the task, the state of its work, and earlier attempts."""
+"""What a model is told before it answers: the task, the state of its work, and earlier attempts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ TURNS_LEFT = (15, 5)
 def opening(
     position: Position, instructions: str = "", issue_bytes: int | None = None, turns: int = TURNS
 ) -> list[Message]:
-    """The two messages that begin every conversation about a task; the same bytes everywhere in the tree.
+    """The two messages that begin every conversation about a task. They do not depend on the node, so a provider can
+    cache them.
 
     `instructions`: how to call the tools, where the API does not say so. `issue_bytes`: the issue's size in a short
     context. `turns`: the number of turns that the model has.

@@ -1,4 +1,4 @@
-"""Priors: the message that tells every rollout of a later round about the rounds before.
+"""Earlier rounds: the message that tells every rollout of a later round about the rounds before.
 
 Law: the message holds nothing but summaries and a plan, the summaries fenced and cut to a limit. The messages before it
 do not change, so that conversations of all rounds share a prefix.
