@@ -33,7 +33,7 @@ from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 
 log = logging.getLogger(__name__)
 
-ESTIMATED = 0.2
+ESTIMATED = 1 / 6
 """Share of a scope's time that its run may take by estimate: estimates err."""
 LEAST = 1 / 3
 """Share of that time that tests get even where the rest of a run takes longer than the other two thirds."""
