@@ -158,25 +158,28 @@ class ModelSettings(Section):
         return self.model_dump(exclude={"tool_calls", "context_tokens", "context_soft_cap", "cache_ttl"})
 
 
+TIMING = Timing()
+
+
 class MeasureSettings(Section):
     """How tests are run."""
 
     baseline_runs: Annotated[int, Field(ge=1)] | None = None
     """How often the tests are run in the root state; tests with different outcomes are set aside as flaky. None: twice
     if the tests are quick, else once."""
-    every_s: Annotated[float, Field(ge=0)] = 20.0
+    every_s: Annotated[float, Field(ge=0)] = TIMING.every_s
     """Seconds up to which all tests are run in every state. If they take longer, a state is measured by the tests that
     its change can reach."""
-    whole_s: Annotated[float, Field(ge=0)] = 100.0
+    whole_s: Annotated[float, Field(ge=0)] = TIMING.whole_s
     """Seconds that the first run of all tests may take. Tests that it does not reach are run in the root state when
     they are needed; with 0, every test is."""
-    scope_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds that a run of the tests that a change can reach may take. They are chosen to take an estimated fifth of
+    scope_s: Annotated[float, Field(gt=0)] = TIMING.scope_s
+    """Seconds that a run of the tests that a change can reach may take. They are chosen to take an estimated sixth of
     it."""
-    final_s: Annotated[float, Field(ge=0)] = 900.0
+    final_s: Annotated[float, Field(ge=0)] = TIMING.final_s
     """Seconds that the final run of all tests may take, where states are measured by a part of them; 0: no final run.
     For runners that cannot run a part of the tests, the seconds of any run."""
-    jobs: Annotated[int, Field(ge=1)] = 1
+    jobs: Annotated[int, Field(ge=1)] = TIMING.jobs
     """Processes that run the tests of a state at the same time, for pytest and Django."""
     framework: str | None = None
     """What the test command runs, by name (`agent.measure.adapters.registry.FRAMEWORKS`). None: found from the command
