@@ -133,7 +133,8 @@ def _recipe(name: object) -> Iterator[tuple[str, dict[str, Any]]]:
     recipe = named(name)
     if recipe.kind == "command":
         raise ConfigError(
-            f"the recipe {name!r} is no search: run {' and then '.join(f'`{line}`' for line in recipe.command)}; "
+            f"the recipe {name!r} is not a search but a sequence of commands: run "
+            f"{' and then '.join(f'`{line}`' for line in recipe.command)}; "
             f"more with `ramify recipes {name}`"
         )
     yield f"the recipe {name}", dict(recipe.settings)
@@ -162,7 +163,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _override(text: str) -> dict[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not all(key.strip().split(".")):
-        raise ConfigError(f"-c {text}: neither a file nor key=value")
+        raise ConfigError(f"-c {text}: neither a settings file nor KEY=VALUE; name a TOML file, or write KEY=VALUE")
     return _nest(key.strip(), _toml_value(value.strip()))
 
 

@@ -125,13 +125,13 @@ class ModelSettings(Section):
     """Which of OpenAI's interfaces `openai/NAME` uses. `responses` keeps a model's reasoning from turn to turn; `auto`:
     `responses` for OpenAI's own reasoning models, else `chat`."""
     cache_ttl: Literal["auto", "5m", "1h"] = "auto"
-    """How long Claude's provider keeps an unused beginning of a conversation. An hour costs more to write; `auto`: an
-    hour if the tests of a state take longer than 150 s."""
+    """How long Claude's provider caches the prefix of a conversation after its last use. Writing to the cache costs
+    more for an hour; `auto`: an hour if the tests of a state take longer than 150 s, else five minutes."""
     body: dict[str, Any] = {}
     """Further fields of each request, such as `max_tokens`, `tool_choice` or vLLM's `structured_outputs`."""
     tool_calls: Literal["auto", "native", "text"] = "auto"
-    """`native`: by the provider's interface; `text`: in tags in the text, for models without tools; `auto`: native,
-    unless the model is known or turns out to take no tools."""
+    """`native`: through the provider's interface; `text`: as tags in the text, for models without tool support;
+    `auto`: native, unless the model is known not to support tools, or turns out not to."""
     stream: bool = True
     """Receive answers in pieces, so that one that stalls is noticed early; false for servers that cannot."""
     connect_s: Annotated[float, Field(gt=0)] = 10.0
@@ -144,11 +144,12 @@ class ModelSettings(Section):
     max_concurrent: Annotated[int, Field(ge=1)] | None = None
     """Requests to one provider at the same time, for all workers and runs of this process together."""
     warm: bool = True
-    """Requests that begin alike wait until the first of them is being answered, so that the provider has cached their
-    beginning; false for providers without a cache. Requests that differ only in the seed are sent as one with `n`, if
-    the provider supports that and `body` does not set it."""
+    """Whether requests with a common prefix wait until the answer to the first of them begins, so that the provider
+    has cached the prefix; false for providers without a cache. Requests that differ only in the seed are sent as one
+    request with `n`, if the provider supports `n` and `body` does not set it."""
     context_tokens: Annotated[int, Field(ge=2000)] | None = None
-    """How much the model can read, if the price list does not know it. Above it the oldest results are left out."""
+    """The model's context size in tokens, if the price list does not have it. If a conversation is longer, its oldest
+    results are left out."""
     context_soft_cap: Annotated[int, Field(ge=2000)] = 120_000
     """Estimated tokens of a conversation above which the oldest results are left out, however much the model can
     read."""
@@ -168,17 +169,17 @@ class MeasureSettings(Section):
     """How often the tests are run in the root state; tests with different outcomes are set aside as flaky. None: twice
     if the tests are quick, else once."""
     every_s: Annotated[float, Field(ge=0)] = TIMING.every_s
-    """Seconds up to which all tests are run in every state. If they take longer, a state is measured by the tests that
-    its change can reach."""
+    """If all tests together take at most this many seconds, they are run in every state. If they take longer, only
+    the tests that a state's change can reach are run in it."""
     whole_s: Annotated[float, Field(ge=0)] = TIMING.whole_s
-    """Seconds that the first run of all tests may take. Tests that it does not reach are run in the root state when
-    they are needed; with 0, every test is."""
+    """Time limit in seconds for the first run of all tests. Tests that this run does not reach are run in the root
+    state later, when they are needed; with 0, that applies to every test."""
     scope_s: Annotated[float, Field(gt=0)] = TIMING.scope_s
-    """Seconds that a run of the tests that a change can reach may take. They are chosen to take an estimated sixth of
-    it."""
+    """Time limit in seconds for a run of the tests that a change can reach. The tests are selected so that their
+    estimated time is a sixth of it."""
     final_s: Annotated[float, Field(ge=0)] = TIMING.final_s
-    """Seconds that the final run of all tests may take, where states are measured by a part of them; 0: no final run.
-    For runners that cannot run a part of the tests, the seconds of any run."""
+    """Time limit in seconds for the final run of all tests, if states were measured by only some of them; 0: no final
+    run. For test runners that cannot run a selection of tests, the time limit of every run."""
     jobs: Annotated[int, Field(ge=1)] = TIMING.jobs
     """Processes that run the tests of a state at the same time, for pytest and Django."""
     framework: str | None = None
@@ -199,25 +200,26 @@ class TournamentSettings(Section):
     votes: Annotated[int, Field(ge=1)] = 8
     """Votes on each group; the order of the candidates rotates."""
     judge: Literal["vote", "criteria", "debate", "none"] = "vote"
-    """Who decides among candidates that tests leave equal. `vote`: a model, asked once a vote; without a model, rules.
-    `criteria`: the model judges by criteria that it draws from the differences, and their weights decide. `debate`: a
-    vote takes a speech for each candidate and a verdict, so that fewer votes are affordable. `none`: rules only."""
+    """What decides among candidates with equal test results. `vote`: a model, asked once per vote; without a model,
+    rules decide. `criteria`: the model judges by weighted criteria that it derives from the differences. `debate`:
+    each vote takes a speech for each candidate and a verdict, so the budget allows fewer votes. `none`: only rules
+    decide."""
     model: str | None = None
     """The model of the judge; None: the policy's."""
     contrast: bool = False
-    """Whether a model, once a round, looks at all candidates together and names those that only satisfy the tests. They
-    lose to any other that is as good by the tests, and are not exported."""
+    """Whether a model, once per round, looks at all candidates together and names those that merely satisfy the tests.
+    Such a candidate loses to any other with equally good test results, and is not exported."""
     crosscheck: bool = True
-    """Whether candidates that tests leave equal (without a judge at least three) are run against each other's new tests
-    before any vote (`agent.solver.cross_testing`). The judge is shown the results, and they break ties. A candidate's
-    tests are run on the root state and on each candidate."""
+    """Whether candidates with equal test results (without a judge, at least three of them) are run against each
+    other's new tests before any vote (`agent.solver.cross_testing`). The tests of a candidate are run on the root
+    state and on each candidate. The judge is shown the results, and they break ties."""
     stop_agreed: bool = True
-    """Whether a round ends early when more than half of its rollouts, and at least three, break nothing and solve the
-    task or, where no goal is known, were submitted, and make the same change or were all accepted by a critic. Comments
-    and layout do not count."""
+    """Whether a round ends early when more than half of its rollouts, and at least three, agree. Each of these breaks
+    nothing, and solves the task or, if no goal is known, was submitted. They agree if they make the same change,
+    apart from comments and layout, or if a critic accepted all of them."""
     model_summaries: bool = False
-    """Whether a model, if there is one, summarises all rollouts before they are voted on; else only those that a next
-    round is told of."""
+    """Whether a model, if there is one, summarises all rollouts before the vote; otherwise it summarises only those
+    that the next round is told about."""
 
 
 class RefineSettings(Section):
@@ -233,7 +235,7 @@ class RefineSettings(Section):
     """The share of a round's rollouts, rounded down, that continue from the last good state of an earlier rollout
     instead of the root state."""
     gate: bool = True
-    """Whether no round follows if the task turned out to be easy, or if the last round found nothing better."""
+    """Whether the remaining rounds are skipped if the task proves easy, or if the last round found nothing better."""
 
 
 class MemorySettings(Section):
@@ -242,17 +244,18 @@ class MemorySettings(Section):
     path: Annotated[Path, AfterValidator(_absolute)] | None = None
     """The memory file; None: no memory."""
     enabled: bool = True
-    """false: no memory, although there is a file."""
+    """false: no memory is used, even if `memory.path` is set."""
     remember: bool = True
-    """false: the memory is only read, so that what one run learns is not told to the next."""
+    """false: the memory is only read. The run adds nothing to it, so later runs do not learn from this one."""
     reflect: bool = False
-    """Whether the policy's model, if there is one, says at the end of a run what is to be learned from states whose
-    value was far from what was expected."""
+    """Whether the policy's model, if there is one, is asked at the end of a run what can be learned from states whose
+    value was far from the expected one."""
     demos: Annotated[int, Field(ge=0)] = 2
     """How many similar past repairs are shown."""
     insights: Annotated[int, Field(ge=0)] = 5
     tokens: Annotated[int, Field(ge=100)] = 3000
-    """The most tokens of memory that a model is shown at the root state; half as many when an error turns up later."""
+    """Maximum number of tokens of memory that a model is shown at the root state; half as many when a new error
+    appears later."""
 
 
 class Instructions(Section):
@@ -303,31 +306,33 @@ class Settings(Section):
     search: Choice = Choice(name="auto")
     """A search algorithm by name. Some have other defaults for `mutate` (`agent.search.registry.SINGLE_EDITS`)."""
     value: Choice = Choice(name="tests")
-    """How states are valued, by name. All but `tests` ask a model: their option `model` (and `base_url`), or else the
-    policy's. `prm` asks a trained verifier, which a vLLM server has."""
+    """The method that values states, by name. All methods but `tests` ask a model: the one that their options `model`
+    and `base_url` name, or else the policy's. `prm` asks a trained verifier that a vLLM server serves."""
     prior: Literal["policy", "model", "ranking"] = "policy"
-    """Who says how likely a state is to be right before its tests run (`search.prior_visits`, `search.prior_share`,
-    `search.formula=puct`): the `policy`, by the likelihood of its proposal; its `model`, which is shown the change and
-    asked for a score; or a `ranking` of the change among those made from the same state, by that model."""
+    """The source of a state's prior: how likely the state is to be right, before its tests run (for
+    `search.prior_visits`, `search.prior_share` and `search.formula=puct`). `policy`: the likelihood of the policy's
+    proposal. `model`: a score by the policy's model, which is shown the change. `ranking`: that model ranks the
+    change among those made from the same state."""
     sandbox: SandboxSettings = SandboxSettings()
     budget: BudgetSettings = BudgetSettings()
     model: ModelSettings = ModelSettings()
     measure: MeasureSettings = MeasureSettings()
     gate: Literal["none", "strict"] = "none"
-    """`strict`: a state is expanded only if a test passes in it that failed in its parent, and none the other way
-    round."""
+    """`strict`: a state is expanded only if, compared with its parent, it fixes at least one failing test and breaks
+    no passing one."""
     track: bool = False
-    """Whether a model that runs all tests or submits is told which files it changed, and which places still use names
-    that it took away (`agent.evaluate.references`; Python)."""
+    """Whether a model that runs all tests or submits its work is told which files it changed, and which places in the
+    code still use names that it removed (`agent.evaluate.references`; Python only)."""
     delegate: bool = False
     """Divide the issue into parts, search each on its own, and merge what passes (`agent.solver.delegation`); `workers`
     parts at the same time."""
     exchange: Annotated[Path, AfterValidator(_absolute)] | None = None
-    """A git repository that runs of one task share, each with a directory of its own: states better than the base state
-    are pushed there, and those of others are tried as children of it. It is created if it does not exist."""
+    """A git repository through which runs of one task exchange states; each run has a directory of its own. A run
+    pushes its states that are better than the base state, and tries those of other runs as children of the base
+    state. The repository is created if it does not exist."""
     begin_from: Annotated[Path, AfterValidator(_absolute)] | None = None
-    """A folder of runs. The search begins from the best state that one of them reached on the same issue from the same
-    base state: the turns that led there are carried out again, and no model is asked for them."""
+    """A folder of runs. The search begins from the best state that any of them reached for the same issue from the
+    same base state. The turns that led to it are carried out again, without asking a model."""
     rollouts: Annotated[int, Field(ge=1)] = 1
     """Rollouts to finish in each round; with more than one, a tournament chooses among them."""
     rounds: Annotated[int, Field(ge=1)] = 1

@@ -95,8 +95,8 @@ def _default(value: object) -> str:
 def settings() -> Iterator[str]:
     """Every setting with its default and what its docstring says."""
     yield f"# Settings\n\n{MADE}"
-    yield "In a TOML file (`-c FILE`) or one by one (`-c KEY=VALUE`); later ones win. An unknown key is an error."
-    yield "`ramify config show --origin` prints them all with what set each.\n"
+    yield "Give settings in a TOML file (`-c FILE`) or one at a time (`-c KEY=VALUE`); later ones override earlier"
+    yield "ones. An unknown key is an error. `ramify config show --origin` prints them all and what set each value.\n"
     yield "```sh\nramify solve issue.md -c ramify.toml -c budget.max_measurements=200 -c search.name=mcts\n```\n"
     yield from _settings_of(Settings, "")
 

@@ -331,7 +331,7 @@ def test_every_log_parser_is_an_adapter_that_has_to_be_given_a_command(tmp_path)
     assert choose(tmp_path, "ctest", "log:ctest") == ("log:ctest", "ctest")
     with pytest.raises(UsageError, match="has no default command"):
         choose(tmp_path, None, "log:ctest")
-    with pytest.raises(UsageError, match=r"did you mean log:ctest\? it is one of pytest, unittest, go"):
+    with pytest.raises(UsageError, match=r"did you mean log:ctest\? choose one of pytest, unittest, go"):
         choose(tmp_path, "x", "log:ctst")
 
 

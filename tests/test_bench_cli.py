@@ -162,7 +162,7 @@ def test_an_instance_without_its_bundle_is_broken_and_left_out_until_it_is_there
     first = ramify_bench("run", folder, "--out", out, *OPTIONS)
     assert first.exit_code == 1
     assert f"broken, left out until the set is corrected: the repository {bundle} does not exist: put" in first.stderr
-    assert "1 instance is broken (calc-1): put right what is missing, and" in first.stderr
+    assert "1 instance is broken (calc-1): provide what is missing, and" in first.stderr
     assert "still to do" not in first.stderr
     again = ramify_bench("run", folder, "--out", out, *OPTIONS)
     assert again.exit_code == 1

@@ -160,7 +160,7 @@ class TestARound:
     @pytest.mark.slow
     def test_learns_nothing_from_tasks_that_are_always_solved(self, namespaces: Path, tmp_path: Path) -> None:
         asked = request(tmp_path, checkpoint(tmp_path / "model", "a + b"), "sft", rollouts=2)
-        with pytest.raises(UsageError, match=r"of 1 tasks of .* 0 were never solved and 1 nearly always"):
+        with pytest.raises(UsageError, match=r"from the 1 tasks of .*: 0 were never solved, and 1 nearly always"):
             turn(asked, tmp_path / "registry")
 
 

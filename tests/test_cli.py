@@ -161,7 +161,7 @@ class TestRefusals:
             ("--max-seconds", "-3", "should be greater than 0"),
             ("--sandbox", "dockr", "should be 'auto', 'docker', 'commit' or 'namespace'"),
             ("--effort", "huge", "should be 'low', 'medium', 'high' or 'max'"),
-            ("--search", "mct", "did you mean mcts? it is one of adaptive, astar"),
+            ("--search", "mct", "did you mean mcts? choose one of adaptive, astar"),
             ("--value", "test", "did you mean tests?"),
             ("--recipe", "swe_search", "did you mean swe-search?"),
         ],

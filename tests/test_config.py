@@ -152,7 +152,7 @@ class TestRefusals:
         assert f"is {value}, " in message
 
     def test_a_word_without_a_value_is_neither_a_file_nor_a_setting(self):
-        assert "neither a file nor key=value" in refusal("seed")
+        assert "neither a settings file nor KEY=VALUE" in refusal("seed")
 
     def test_a_file_that_is_not_there_or_not_toml_is_named(self, tmp_path):
         broken = tmp_path / "broken.toml"

@@ -88,7 +88,7 @@ def test_tests_that_only_lack_a_package_are_left_out_of_the_goals_and_told_toget
     said = ramify(WRONG | wants, "fix")
     assert said.returncode == 0, said.stderr
     assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said.stderr
-    assert "         4 tests lack them and cannot be repaired: not goals\n" in said.stderr
+    assert "         4 other tests fail for want of a package; no patch repairs that: not goals\n" in said.stderr
     (note,) = [line for line in said.stderr.splitlines() if "cannot be imported" in line]
     assert "4 test files cannot be imported without nobody_has: install it in the sandbox with --setup" in note
 
@@ -105,14 +105,14 @@ def test_that_the_tests_import_an_installed_copy_of_the_project_is_told_with_the
 def test_where_all_failing_tests_lack_a_package_the_remedy_is_told(ramify):
     said = ramify({"test_a.py": "def test_a():\n    import nobody_has\n"}, "fix")
     assert said.returncode == 2, said.stderr
-    assert "the tests that fail only lack a package (nobody_has): install it" in said.stderr
+    assert "the failing tests fail only because of missing packages (nobody_has): install it" in said.stderr
 
 
 def test_a_goal_in_a_file_that_lacks_a_package_is_refused_before_the_search(ramify):
     files = WRONG | {"test_a.py": "import nobody_has\n\n\ndef test_a():\n    pass\n"}
     said = ramify(files, "fix", "test_a.py::test_a")
     assert said.returncode == 2, said.stderr
-    assert "cannot be repaired" not in said.stderr
+    assert "no patch repairs that" not in said.stderr
     assert said.stderr.splitlines()[-1].startswith(
         "ramify: the goal test 'test_a.py::test_a' fails only because the package nobody_has is missing: install it"
     )
@@ -181,7 +181,7 @@ class TestNamingAnEnvironment:
 
     def test_what_is_none_is_refused(self, ramify):
         said = ramify(WRONG, "fix", "--python", "nowhere")
-        assert (said.returncode, "--python nowhere is no environment" in said.stderr) == (2, True)
+        assert (said.returncode, "--python nowhere is not a Python environment" in said.stderr) == (2, True)
 
     def test_an_image_has_its_own_python(self, ramify, environment):
         said = ramify(WRONG, "fix", "--python", environment, "--image", "python:3")
@@ -208,7 +208,7 @@ class TestTheNextStep:
     def test_a_search_that_met_a_limit_can_go_on_with_a_greater_one(self, ramify):
         said = self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
         assert said.startswith("next     ramify resume 2")
-        assert said.endswith(" --max-states N, with a greater limit (it counts the whole run)")
+        assert said.endswith(" --max-states N, with a higher limit (it applies to the whole run)")
 
     @pytest.mark.slow
     def test_how_often_states_were_forked_is_told_to_who_asks_for_more(self, ramify):

@@ -259,7 +259,9 @@ class TestPromoting:
         with Run.open(tmp_path / "run") as opened:
             task = {"id": "a", "statement": "b", "test_command": "true", "workspace": {"path": None}}
             opened.record(Started(task, {}, Snapshot("0", "0")))
-        with pytest.raises(UsageError, match=r"run knows no checkout; name the repository for the branch: --repo DIR"):
+        with pytest.raises(
+            UsageError, match=r"run did not begin from a checkout; name the repository for the branch: --repo DIR"
+        ):
             ramify("promote", tmp_path / "run", 0, "--branch", "new")
         with pytest.raises(UsageError, match=r"leave out --apply, .*: ramify show .*run --patch"):
             ramify("resume", tmp_path / "run", "--apply")

@@ -123,7 +123,7 @@ def test_answers_that_knew_the_failing_tests_are_refused(tmp_path: Path) -> None
 
 
 def test_a_folder_that_the_leaderboard_would_not_take_is_refused(batch: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="ramify is not like 20261122_name"):
+    with pytest.raises(UsageError, match="--out ramify: the leaderboard requires a folder name such as 20261122_name"):
         export(batch, tmp_path / "ramify")
     (tmp_path / "20261122_ramify").mkdir()
     with pytest.raises(UsageError, match="already exists"):

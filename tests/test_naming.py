@@ -65,7 +65,10 @@ def test_a_folder_stands_for_the_files_in_it(folder):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("test_one", "'test_one' may be tests/test_a.py::test_one or tests/unit/test_b.py::test_one: name one of them"),
+        (
+            "test_one",
+            "'test_one' is ambiguous: it may be tests/test_a.py::test_one or tests/unit/test_b.py::test_one; name one of them",
+        ),
         (
             "tests/test_a.py::test_on",
             "there is no test 'tests/test_a.py::test_on'; near it are tests/test_a.py::test_one",

@@ -258,7 +258,7 @@ def test_which_policy_searches_is_not_for_the_settings_to_say(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--model", "x"], "--model x is for --learn model"),
+        (["--model", "x"], "--model x works only with --learn model"),
         (["--learn", "model", "--model", "x"], r"--model x is not a folder with a checkpoint"),
         (["--learn", "model", "--train-python", FALSE], f"{FALSE} has no trl: name an interpreter that has it with"),
         (["--learn", "model", "--train-python", "/nowhere/python"], "/nowhere/python cannot be run"),

@@ -207,7 +207,7 @@ class TestTheReport:
 
     def test_counts_the_rows_of_each_format_and_why_there_are_no_more(self, free: Run) -> None:
         told = self.report(free.journal.directory)
-        assert told.startswith("1 run would leave:\n")
+        assert told.startswith("1 run would yield these rows:\n")
         assert "       1  line-preference (ramify train reward), 1 of which rest on `submitted`\n" in told
         assert "       0  critique\n                 4  refused: no test is known that has to pass" in told
         assert (

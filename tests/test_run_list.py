@@ -122,7 +122,7 @@ class TestNamingARun:
         said = ramify("show")
         assert f"ramify resume {older}" in said.stdout
         assert (
-            said.stderr == "the last run, empty, did not begin: it recorded nothing; this is the run before it, older\n"
+            said.stderr == "the last run, empty, did not begin: it recorded nothing; using the run before it, older\n"
         )
         assert {line["run"]: line["status"] for line in json.loads(ramify("runs", "--json").stdout)} == {
             "older": "not ended",

@@ -442,8 +442,8 @@ class TestServing:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            (["v1"], "'v1' is not like NAME=DIR"),
-            (["=here"], "'=here' is not like NAME=DIR"),
+            (["v1"], "'v1': write NAME=DIR"),
+            (["=here"], "'=here': write NAME=DIR"),
             (["v1=a", "v1=b"], "another adapter is called v1"),
         ],
     )
@@ -511,7 +511,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
         python = program(tmp_path / "p", self.BRIEF)
         done = runner.invoke(app, ["serve", "/models/x", "--port", str(self.port()), "--python", str(python)])
         assert isinstance(done.exception, serving.ServerFailed)
-        assert "the server ended with 5" in str(done.exception)
+        assert "the server ended with exit code 5" in str(done.exception)
 
     def test_another_server_is_not_taken_for_this_one(self, tmp_path: Path) -> None:
         with ScriptedServer([]) as other:
@@ -591,7 +591,7 @@ class TestDoctorOfAModel:
 
     def test_of_a_server_needs_a_model(self) -> None:
         done = runner.invoke(app, ["doctor", "--base-url", "http://127.0.0.1:1/v1"])
-        assert "--base-url http://127.0.0.1:1/v1 is for --model" in str(done.exception)
+        assert "--base-url http://127.0.0.1:1/v1 needs a model" in str(done.exception)
 
 
 def test_nothing_of_it_imports_a_learning_library() -> None:

@@ -155,7 +155,7 @@ def test_names_of_tests_that_do_not_fail_are_left_out_where_only_failing_ones_ar
     wanted = task("t::c", "t::a", "t::gone", goal_failing=True)
     assert resolve_goals(wanted, BASELINE) == ("t::a",)
     assert left_out(wanted, BASELINE) == ("t::c", "t::gone")
-    with pytest.raises(UsageError, match="'t::c' does not fail: it is passed"):
+    with pytest.raises(UsageError, match="'t::c' does not fail: its outcome before any change is passed"):
         resolve_goals(replace(wanted, goal_tests=("t::c",)), BASELINE)
 
 
@@ -187,8 +187,8 @@ def test_a_goal_in_a_module_that_cannot_be_imported_is_taken_as_named():
             "something/else.py::test_entirely",
             r"^there is no test named '.*'; `python3 -m pytest --collect-only -q` lists the names$",
         ),
-        ("t::c", "does not fail: it is passed"),
-        ("t::e", "does not fail: it is skipped"),
+        ("t::c", "does not fail: its outcome before any change is passed"),
+        ("t::e", "does not fail: its outcome before any change is skipped"),
     ],
 )
 def test_a_goal_that_cannot_be_one_is_refused(goal, says):

@@ -40,11 +40,11 @@ def require_needs(settings: Settings) -> None:
     """Raises ConfigError if the recipe in the settings needs something that they do not name."""
     needs = named(settings.recipe).needs if settings.recipe else ""
     if needs == "model" and settings.primary_model is None:
-        remedy = "asks a model: name one with --model MODEL"
+        remedy = "needs a model: name one with --model MODEL"
     elif needs == "policies" and not settings.panel:
-        remedy = "is several policies on one tree: give --model more than once"
+        remedy = "needs several policies on one tree: give --model more than once"
     elif needs == "memory" and settings.memory.path is None:
-        remedy = "remembers earlier runs: name a file with --memory FILE or -c memory.path=FILE"
+        remedy = "needs a memory: name a file with --memory FILE or -c memory.path=FILE"
     else:
         return
     raise ConfigError(f"the recipe `{settings.recipe}` {remedy}")

@@ -176,7 +176,7 @@ def doctor(
     from agent.cli.doctor.report import examine
 
     if base_url and model is None:
-        raise UsageError(f"--base-url {base_url} is for --model openai/NAME")
+        raise UsageError(f"--base-url {base_url} needs a model: add --model openai/NAME")
     findings = examine() if model is None else tuple(examine_model(model, base_url))
     for finding in findings:
         sys.stdout.write(f"{'ok  ' if finding.ok else 'no  '}{finding.name:<10} {finding.detail}\n")
@@ -203,7 +203,7 @@ def clean(
         bool,
         typer.Option(
             "--all",
-            help="Also remove what other users and state directories left, and what users of a Docker engine share.",
+            help="Also remove leftovers of other users and state directories, and what users of the engine share.",
         ),
     ] = False,
     yes: Annotated[

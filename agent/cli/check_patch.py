@@ -21,7 +21,8 @@ def check_patch(
         list[str] | None,
         typer.Option(
             metavar="RULE",
-            help="A change to allow: ci, git, lock, tools, symlink, mode, submodule, big, name or hidden; repeatable.",
+            help="A kind of change to allow; repeatable: ci, git, lock, tools, symlink, mode, submodule, big, name, "
+            "hidden.",
         ),
     ] = None,
     max_bytes: Annotated[
@@ -29,9 +30,9 @@ def check_patch(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
 ) -> None:
-    """Refuse a patch that changes more than source code. It refuses changes of pipelines, git's own files, lock files
-    and file modes, symlinks out of the repository, and more (see --allow). Exit code 1 if the patch is refused, 2 if
-    the input is not a git patch."""
+    """Refuse a patch that changes more than source code. It refuses changes to CI pipelines, git's own files, lock
+    files and file modes, symlinks that lead out of the repository, and more (see --allow). Exit code 1 if the patch
+    is refused, 2 if the input is not a git patch."""
     from agent.cli.ci.patch_check import BIG_BYTES, RULES, check
 
     if unknown := set(allow or ()) - set(RULES):

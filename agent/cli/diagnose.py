@@ -25,15 +25,13 @@ def diagnose(
             metavar="RUN|FILE",
             callback=named,
             show_default=False,
-            help="A run, by its directory or name, or a trajectory of mini-swe-agent, SWE-agent or OpenHands. Default: "
-            "the last run of this checkout.",
+            help="A run (its directory, its name, or `last`, the most recently changed run of this checkout), or a "
+            "trajectory of mini-swe-agent, SWE-agent or OpenHands.",
         ),
     ] = LAST,
     other: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="OTHER", help="Another run of the same task: say where it differs from the first instead."
-        ),
+        typer.Argument(metavar="OTHER", help="Another run of the same task: show where the two first differ instead."),
     ] = None,
     node: Annotated[
         int | None,
@@ -46,11 +44,11 @@ def diagnose(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Find the step at which a failed rollout went wrong. It also says what depends on it, and how to continue from
-    just before it.
+    """Find the step at which a failed rollout went wrong. The output also shows the steps that depend on it, and how
+    to continue from just before it.
 
-    > marks the step, | what depends on it. With OTHER, it prints the first difference of two rollouts in what was
-    planned, done, seen, and reached."""
+    In the output, > marks the step, and | marks the steps that depend on it. With OTHER, the command prints where
+    two rollouts first differ in their plan, their actions, what they observed, and the state that they reached."""
     if other is not None:
         _compare(source, other, node, as_json)
         return

@@ -25,7 +25,9 @@ ALL = "100,0,0"
 
 def export(
     runs: Runs = None,
-    form: Annotated[str, typer.Option("--format", metavar="F", help="See --list.")] = "",
+    form: Annotated[
+        str, typer.Option("--format", metavar="F", help="The format to write; --list shows all formats.")
+    ] = "",
     outs: Annotated[
         list[str] | None,
         typer.Option("-o", "--out", metavar="DIR", help="Where the files go; a new directory for rows."),
@@ -52,7 +54,10 @@ def export(
         ),
     ] = None,
     near: Annotated[
-        float, typer.Option(metavar="SHARE", help="Similarity from which rows of two tasks count as copies; 0: never.")
+        float,
+        typer.Option(
+            metavar="SHARE", help="Similarity (0 to 1) at which rows of two tasks count as copies; 0: keep all."
+        ),
     ] = 0.9,
     easy_first: Annotated[
         bool, typer.Option("--easy-first", help="Tasks solved more often come first; see ramify train sft --in-order.")
@@ -64,7 +69,8 @@ def export(
     report: Annotated[
         bool,
         typer.Option(
-            "--report", help="Write nothing; say how many rows of each format there are, and why there are no more."
+            "--report",
+            help="Write nothing; report how many rows of each format there are, and why others are left out.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --report: one JSON object.")] = False,
@@ -205,7 +211,9 @@ def _reported(runs: Sequence[Path], formats: Sequence[ExportSettings], as_json: 
         }
     if as_json:
         return json.dumps({"runs": len(runs), "formats": found}) + "\n"
-    return f"{counted(len(runs), 'run')} would leave:\n" + "".join(_counts(name, held) for name, held in found.items())
+    return f"{counted(len(runs), 'run')} would yield these rows:\n" + "".join(
+        _counts(name, held) for name, held in found.items()
+    )
 
 
 def _counts(name: str, held: Mapping[str, Any]) -> str:

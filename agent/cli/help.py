@@ -15,12 +15,12 @@ from agent.errors import OptionRefused, UsageError
 EXIT_CODES = """\b
 Exit codes:
   0            solved or submitted
-  1            finished without such a patch
+  1            finished without a solved or submitted patch
   2            an argument is wrong; the tests cannot be run, or --setup fails
   3            a setting, a key or a model is wrong or missing
   4            the model provider refused or failed
   5            the policy failed
-  6            the sandbox failed, or Ramify did
+  6            the sandbox failed, or Ramify itself failed
   124          not solved within the time
   130, 143     interrupted, terminated"""
 

@@ -58,8 +58,8 @@ def promote(
         str, typer.Option("-m", "--message", metavar="TEXT", help="The first line of the commit's message.")
     ] = "",
 ) -> None:
-    """Make a git branch of a state. It has one commit, on top of the one that the run began from; nothing is checked
-    out."""
+    """Create a git branch from a state. The branch has one commit on top of the commit that the run began from;
+    nothing is checked out."""
     from agent.analysis.history import promote as make
     from agent.analysis.history import uncommitted
     from agent.run.paths import checkout_of

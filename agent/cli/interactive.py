@@ -156,8 +156,8 @@ def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
     if declared:
         broken = counted(len(result.declared), "test that passed before fails", "tests that passed before fail")
         say(
-            f"nothing applied to {place}: {broken} with the patch, and the model declares that the issue contradicts "
-            "this (see above); if you agree, apply it with --accept declared"
+            f"nothing applied to {place}: {broken} with the patch, and the model declares that what they check "
+            "contradicts the issue (see above); if you agree, apply the patch with --accept declared"
         )
     else:
         patch = f"; the best change so far: ramify show {result.run_dir} --patch" if result.patch else ""
@@ -200,7 +200,7 @@ def _interruptible() -> Iterator[_Interruption]:
         interruption.cancel.set()
         for signal_ in handlers:
             signal.signal(signal_, signal.SIG_DFL)
-        say("stopping; the best patch so far, if any, is patch.diff in the run (salvaged.patch until it has stopped)")
+        say("stopping; the best patch so far, if any, will be patch.diff in the run (until then salvaged.patch)")
         say("(a second signal ends the process at once)")
 
     handlers = {signal_: signal.signal(signal_, stop) for signal_ in (signal.SIGINT, signal.SIGTERM)}

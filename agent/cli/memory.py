@@ -31,7 +31,7 @@ app.add_typer(skills_app, name="skills")
 LINE_CHARS = 136
 """The width of a listed item: its id, its kind, and as much of its text as fits."""
 
-MemoryFile = Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory.")]
+MemoryFile = Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory file.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Directories of runs that have ended.")]
 KINDS: tuple[Kind, ...] = ("episode", "insight", "reflection", "experience")
 
@@ -41,7 +41,8 @@ def add(
     runs: Runs,
     memory: MemoryFile,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="The model that words the insights: one question per run.")
+        str | None,
+        typer.Option(metavar="MODEL", help="The model that formulates the insights; it is asked once per run."),
     ] = None,
     config: Interface = None,
 ) -> None:
@@ -79,7 +80,7 @@ def search(
     count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Maximum number of items of each kind.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Print the items that fit a text best, by its words and by the errors in it."""
+    """Print the items that best match a text, by its words and by the errors in it."""
     from agent.learning.memory.clusters import cluster_of
     from agent.measure.messages import error_of
 
@@ -139,7 +140,12 @@ def prune(
 @app.command(epilog=example("ramify memory export notes.jsonl --memory notes"))
 def export(
     memory: MemoryFile,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written whole; one JSON object a line.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The file to write, one JSON object per line; an existing file is replaced."
+        ),
+    ],
 ) -> None:
     """Write all runs and items as JSON lines: runs first, then items, by id."""
     from agent.files import write_atomically

@@ -35,8 +35,8 @@ def next_step(result: Result, applied_to: Path | None) -> str:
         accept = "" if result.resolved else " --accept declared"
         return f"ramify apply {run}{accept}" if _has_checkout(result.run_dir) else f"ramify show {run} --patch"
     if result.stop in RAISED:
-        spent = f"; {result.seconds:.0f} are used" if result.stop is Stop.TIME else ""
-        return f"ramify resume {run} {RAISED[result.stop]}, with a greater limit (it counts the whole run{spent})"
+        spent = f", and {result.seconds:.0f} s are used up" if result.stop is Stop.TIME else ""
+        return f"ramify resume {run} {RAISED[result.stop]}, with a higher limit (it applies to the whole run{spent})"
     if not (result.nodes or is_begun(result.run_dir)):
         return "the same command again; this run had not begun"
     return f"ramify {'resume' if result.stop in RESUMABLE else 'show'} {run}"

@@ -23,7 +23,7 @@ Interface = Annotated[
         "-c",
         "--config",
         metavar="FILE|KEY=VALUE",
-        help="Settings of the model, such as model.base_url; later ones win.",
+        help="Settings file, or one setting of the model such as model.base_url=URL; repeatable, later ones win.",
     ),
 ]
 Test = Annotated[
@@ -46,7 +46,7 @@ Models = Annotated[
         "--model",
         "--policy",
         metavar="MODEL",
-        help="What proposes the edits: a model, or mutate, which needs no model; repeatable: several share one tree.",
+        help="The policy that proposes edits: a model, or mutate, which needs none; repeatable, to share one tree.",
     ),
 ]
 GoalTests = Annotated[
@@ -57,7 +57,9 @@ GoalTests = Annotated[
 ]
 Recipe = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A published system by name (`ramify recipes`); other options override it."),
+    typer.Option(
+        metavar="NAME", help="Use the settings of a published system (`ramify recipes`); other options override them."
+    ),
 ]
 EffortName = Annotated[
     str | None,
@@ -67,7 +69,7 @@ EffortName = Annotated[
 ]
 SearchName = Annotated[str | None, typer.Option(metavar="NAME", help="The algorithm that selects states to expand.")]
 ValueName = Annotated[
-    str | None, typer.Option(metavar="tests|judge|debate|checklist|blend", help="How states are valued.")
+    str | None, typer.Option(metavar="tests|judge|debate|checklist|blend|prm", help="The method that values states.")
 ]
 Paranoid = Annotated[
     bool, typer.Option("--paranoid", help="Compare every fork with its snapshot, and stop if they differ.")
@@ -86,7 +88,7 @@ def _environment(path: Path | None) -> Path | None:
         return None
     place = Path(os.path.abspath(path.parent.parent if path.is_file() else path))  # noqa: PTH100  # links stay
     if not (place / "bin" / "python").exists():
-        raise UsageError(f"--python {path} is no environment: there is no {place / 'bin' / 'python'}")
+        raise UsageError(f"--python {path} is not a Python environment: {place / 'bin' / 'python'} does not exist")
     return place
 
 
@@ -103,7 +105,13 @@ Setup = Annotated[
     list[str] | None, typer.Option(metavar="CMD", help="Command to run once in the sandbox, with network; repeatable.")
 ]
 Config = Annotated[
-    list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Settings; later ones win.")
+    list[str] | None,
+    typer.Option(
+        "-c",
+        "--config",
+        metavar="FILE|KEY=VALUE",
+        help="Settings file in TOML, or one setting; repeatable, later ones win.",
+    ),
 ]
 Instructions = Annotated[
     Path | None,
@@ -147,12 +155,18 @@ Accept = Annotated[
     list[str] | None,
     typer.Option(metavar="declared", help="Also apply a patch that breaks tests which the model declares to be wrong."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with code 1 for a patch that breaks such tests.")]
-GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="All tests that fail now are goals.")]
-FromJunit = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="JUnit XML of a red build: the tests that failed there are goals.")
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit with code 1 if the patch breaks tests, even if the model declares them wrong."),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed; with one worker, it decides the run.")]
+GoalFailing = Annotated[bool, typer.Option("--goal-failing", help="Use all tests that fail now as goals.")]
+FromJunit = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="JUnit XML report of a failed build; the tests that failed in it are the goals."),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="Random seed; with one worker, the same seed gives the same run.")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result and errors, no progress or summary.")]
 
 
@@ -205,7 +219,7 @@ def require(option: str, name: str) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=1)
         meant = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"--{option} {name}: {meant}it is one of {', '.join(known)}")
+        raise UsageError(f"--{option} {name}: {meant}choose one of {', '.join(known)}")
 
 
 def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:

@@ -24,7 +24,7 @@ def reflect(
     ] = None,
     config: Interface = None,
 ) -> None:
-    """Have a model mark the first wrong turn of failed attempts. It also says how to go back from there.
+    """Have a model mark the first mistaken turn of failed attempts. The model also says how to undo the mistake.
 
     The answers are recorded in the run, for `ramify export --format revision`. No attempt is asked about twice."""
     from agent.config import load, restore, split

@@ -34,7 +34,7 @@ def replay(
     """Repeat the search of a run from its journal. It needs no model, key or network, and says whether the result is
     the same.
 
-    Exit code 0: identical or, if settings were changed, solved; else 1."""
+    Exit code 0 if the result is identical or, with changed settings, if the issue is solved; otherwise 1."""
     from agent.build.replay import replay
     from agent.cli.interactive import with_signals
     from agent.config import restore, split

@@ -49,7 +49,7 @@ def last_run() -> Path:
         reason = refusal(run)
         if reason is None:
             if refused:
-                sys.stderr.write(f"{refused}; this is the run before it, {name_of(run)}\n")
+                sys.stderr.write(f"{refused}; using the run before it, {name_of(run)}\n")
             return run
         refused = refused or f"the last run, {name_of(run)}, did not begin: {reason}"
     if refused:
@@ -74,7 +74,7 @@ RunDir = Annotated[
     typer.Argument(
         metavar="RUN",
         callback=named,
-        help="A run, by its directory or its name; or `last`, the last one of this checkout.",
+        help="A run: its directory, its name, or `last`, the most recently changed run of this checkout.",
     ),
 ]
 

@@ -36,7 +36,7 @@ def show(
     graph: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the graph instead: .graphml, or node-link .json.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="With --why: one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --why: print one JSON object.")] = False,
 ) -> None:
     """Show the tree of a run. Each state has its number, value, tests and action; * marks the path to the best."""
     if as_json and why is None:
@@ -68,7 +68,7 @@ def fork(
     run: RunDir,
     node: Node,
     hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
-    times: Annotated[int, typer.Option(metavar="K", min=1, help="Expand it so many times.")] = 1,
+    times: Annotated[int, typer.Option(metavar="K", min=1, help="How many times to expand it.")] = 1,
 ) -> None:
     """Expand a state next, regardless of what the search would select. The run may be stopped or running."""
     _steer(run, "fork", node, hint, times=times)
@@ -94,7 +94,7 @@ def _steer(
     if outcomes[-1] == "recorded":
         sys.stdout.write(f"recorded: the run is stopped; continue it with: ramify resume {run}\n")
     else:
-        sys.stdout.write("queued: the running search obeys it before it selects again\n")
+        sys.stdout.write("queued: the running search carries it out before its next selection\n")
 
 
 def _explain(run: Path, node: int, as_json: bool) -> None:

@@ -27,11 +27,13 @@ def serve(
     ] = None,
     lora_rank: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The highest rank of an adapter. Without --lora, adapters can be loaded later."),
+        typer.Option(
+            metavar="N", help="Maximum rank of adapters. If given without --lora, adapters can be loaded later."
+        ),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where the server listens; it asks for no key.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on. The server requires no API key.")
     ] = "127.0.0.1",
     max_model_len: Annotated[
         int | None, typer.Option(metavar="N", help="Maximum number of tokens of a prompt and its answer.")
@@ -44,7 +46,10 @@ def serve(
     ] = None,
     ready_s: Annotated[float, typer.Option(metavar="N", help="Seconds to wait until the server is ready.")] = 600,
     python: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Interpreter with vLLM. Default: that of the environment RAMIFY_VLLM, else `python3`."
+        ),
     ] = None,
     printed: Annotated[bool, typer.Option("--print", help="Print the command and do not run it.")] = False,
 ) -> None:
@@ -67,7 +72,7 @@ def serve(
         return
     with serving.running(server, interpreter, ready_s=ready_s) as process, suppress(KeyboardInterrupt):
         sys.stderr.write(f"up: --model openai/{asked_for or server.served} -c model.base_url={server.root}/v1\n")
-        raise serving.ServerFailed(f"the server ended with {process.wait()}; its output says why")
+        raise serving.ServerFailed(f"the server ended with exit code {process.wait()}; its output says why")
 
 
 def _adapters(options: Sequence[str], rank: int | None) -> dict[str, Path] | None:
@@ -76,7 +81,7 @@ def _adapters(options: Sequence[str], rank: int | None) -> dict[str, Path] | Non
     for text in options:
         name, between, place = text.partition("=")
         if not (name and between and place):
-            raise UsageError(f"--lora {text!r} is not like NAME=DIR")
+            raise UsageError(f"--lora {text!r}: write NAME=DIR")
         if name in adapters:
             raise UsageError(f"--lora {text!r}: another adapter is called {name}; choose another name")
         adapters[name] = Path(place)

@@ -25,7 +25,7 @@ def shorten(
         int, typer.Option(metavar="N", min=1, help="Maximum number of solved paths of a run, the shortest first.")
     ] = 1,
 ) -> None:
-    """Find the turns of a solved run that were not needed. The others are repeated and the tests run.
+    """Find the unnecessary turns of a solved run. The other turns are carried out again, and the tests are run.
 
     The result is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError

@@ -41,7 +41,7 @@ def counts(
         ),
     ],
 ) -> None:
-    """Count in trees which kinds of edits were right: the simplest policy to learn, and the baseline to beat."""
+    """Count which kinds of edits were right in recorded searches: the simplest policy, and the baseline to beat."""
     from contextlib import ExitStack
 
     from agent.learning.export.dataset import runs_in
@@ -67,7 +67,13 @@ def _command(method: Method) -> Callable[..., None]:
         context: typer.Context,
         data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Folders that ramify export wrote.")],
         out: Annotated[
-            Path, typer.Option("-o", "--out", metavar="DIR", help="Training directory; the same training is resumed.")
+            Path,
+            typer.Option(
+                "-o",
+                "--out",
+                metavar="DIR",
+                help="Training directory; a training with the same settings is resumed there.",
+            ),
         ],
         model: Annotated[
             str, typer.Option(metavar="DIR", help="A checkpoint. Default: a tiny one, made from scratch.")
@@ -75,17 +81,19 @@ def _command(method: Method) -> Callable[..., None]:
         lora: Annotated[
             int | None,
             typer.Option(
-                metavar="RANK", min=0, help="Train an adapter. Default: 16 for chat models where PEFT is there, else 0."
+                metavar="RANK",
+                min=0,
+                help="Rank of the adapter to train; 0: none. Default: 16 for chat models if PEFT is installed, else 0.",
             ),
         ] = None,
-        full: Annotated[bool, typer.Option("--full", help="Train all weights, as --lora 0.")] = False,
+        full: Annotated[bool, typer.Option("--full", help="Train all weights; the same as --lora 0.")] = False,
         epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
         max_steps: Annotated[
             int, typer.Option(metavar="N", help="Stop after this many steps; -1: train for all epochs.")
         ] = -1,
-        batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a step on each device.")] = 8,
+        batch: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in a batch on each device.")] = 8,
         accumulate: Annotated[
-            int, typer.Option(metavar="N", min=1, help="Batches in a step, whose gradients are added up.")
+            int, typer.Option(metavar="N", min=1, help="Batches per step; their gradients are accumulated.")
         ] = 1,
         rate: Annotated[float, typer.Option(metavar="X", help="The learning rate.")] = 1e-4,
         warmup_steps: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
@@ -101,8 +109,12 @@ def _command(method: Method) -> Callable[..., None]:
         width: Annotated[
             int, typer.Option(metavar="N", min=32, help="Width of a model made from scratch, a multiple of 32.")
         ] = 192,
-        layers: Annotated[int, typer.Option(metavar="N", min=1, help="Number of its layers.")] = 4,
-        vocabulary: Annotated[int, typer.Option(metavar="N", min=300, help="Size of its vocabulary.")] = 2048,
+        layers: Annotated[
+            int, typer.Option(metavar="N", min=1, help="Number of layers of a model made from scratch.")
+        ] = 4,
+        vocabulary: Annotated[
+            int, typer.Option(metavar="N", min=300, help="Vocabulary size of a model made from scratch.")
+        ] = 2048,
         mix_policies: Annotated[bool, typer.Option("--mix-policies", help="Accept rows of several policies.")] = False,
         processes: Annotated[int, typer.Option(metavar="N", min=1, help="How many devices to use.")] = 1,
         python: Annotated[

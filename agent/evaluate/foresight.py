@@ -40,7 +40,7 @@ class Foresight:
         try:
             return hear(case, self.model, partial(unmeasured_messages, case), _read_score, RETRIES)
         except Abstained as why:
-            log.warning("nothing is expected of a state: %s", why)
+            log.warning("a state gets no prior from the model: %s", why)
             return None
 
 

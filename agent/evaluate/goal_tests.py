@@ -119,7 +119,7 @@ def _repairable(failing: tuple[str, ...], baseline: SuiteReport) -> tuple[str, .
     missing = {test: missing_package(baseline.messages.get(test, "")) for test in failing}
     packages = ", ".join(sorted(filter(None, set(missing.values()))))
     if failing and all(missing.values()):
-        raise UsageError(f"the tests that fail only lack a package ({packages}): {INSTALL}")
+        raise UsageError(f"the failing tests fail only because of missing packages ({packages}): {INSTALL}")
     return tuple(test for test in failing if not missing[test])
 
 
@@ -139,7 +139,7 @@ def _test_id(goal: str, names: Names, baseline: SuiteReport) -> str:
         return goal
     matches = names.meant(goal)
     if len(matches) > 1:
-        raise UsageError(f"the goal test {goal!r} may be {' or '.join(matches[:3])}: name one of them")
+        raise UsageError(f"the goal test {goal!r} is ambiguous: it may be {' or '.join(matches[:3])}; name one of them")
     broken = [test for test, outcome in baseline.outcomes.items() if "::" not in test and outcome is Outcome.ERROR]
     return matches[0] if matches else likely_id(goal, broken) or goal
 
@@ -156,5 +156,5 @@ def _without_result(goal: str, baseline: SuiteReport) -> str:
     if any(holds(goal, test) for test in baseline.flaky):
         raise UsageError(f"the goal test {goal!r} is flaky: it ended differently in two runs of the unchanged code")
     if outcome is not Outcome.ERROR:
-        raise UsageError(f"the goal test {goal!r} does not fail: it is {outcome.value} before any change")
+        raise UsageError(f"the goal test {goal!r} does not fail: its outcome before any change is {outcome.value}")
     return goal

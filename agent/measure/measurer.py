@@ -368,7 +368,7 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:
     """The report of a killed run: it names no test, and the issue can still be worked on."""
-    problem = f"{command!r} was ended after {report.duration_s:.0f} s and had said nothing of any test by then"
+    problem = f"{command!r} was ended after {report.duration_s:.0f} s, before it had reported any test"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
 
 

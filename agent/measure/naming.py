@@ -98,7 +98,7 @@ class Names:
 
     def _complaint(self, name: str, path: str, rest: str, meant: Sequence[str]) -> str:
         if meant:
-            return f"{name[:200]!r} may be {' or '.join(meant[:NEAR])}: name one of them"
+            return f"{name[:200]!r} is ambiguous: it may be {' or '.join(meant[:NEAR])}; name one of them"
         file = next((each for each in self._files if f".{_key(path)}".endswith(f".{_key(each)}")), "")
         whole, last = f"{file or path}::{rest}" if rest else path, rest.rpartition("::")[2]
         candidates = [each for each in self._known if not file or file_of(each) == file]

@@ -67,7 +67,7 @@ def new_orders(run: Run) -> Iterator[Steered]:
             if isinstance(event, Steered) and 0 <= event.order.node < len(run.tree):
                 yield replace(event, inbox_bytes=end)
             else:
-                log.warning("ignored in %s: %r", INBOX, line[:200])
+                log.warning("ignoring a line in %s that is not a valid order: %r", INBOX, line[:200])
     except FileNotFoundError:
         return
 

@@ -57,7 +57,7 @@ class Asked:
     sampling: dict[str, Any]
     answer: Completion
     node: NodeId | None = None
-    """The node on whose behalf; for a state that is not a node yet, its parent."""
+    """The node that the request was made for; for a state that is not a node yet, its parent."""
     purpose: str = ""
     """`policy`, `value`, or what else the answer was for."""
     kind: Literal["asked"] = "asked"
@@ -68,7 +68,7 @@ Refusal = Literal["TooLong", "ToolsRefused"]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A model's server rejected a request for what it contains, which cost nothing. Fields as in `Asked`."""
+    """A model's server rejected a request because of its content, at no cost. The fields are as in `Asked`."""
 
     model: str
     request: str
@@ -89,7 +89,7 @@ class Begun:
 
     choice: Choice
     number: int
-    """How many had begun before it; each time it is begun again it gets another number."""
+    """How many expansions had begun before this one; an expansion that is begun again gets a new number."""
     index: int
     """Its ordinal among the expansions of the node by this policy, from 0; it stays the same when it is begun again."""
     policy_id: str = ""

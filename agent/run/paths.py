@@ -134,7 +134,7 @@ def checkout_of(run: Path, otherwise: str) -> Path:
     """
     path = load_task(begun(run).task).workspace.path
     if path is None:
-        raise UsageError(f"{run} knows no checkout; {otherwise}")
+        raise UsageError(f"{run} did not begin from a checkout; {otherwise}")
     return path
 
 

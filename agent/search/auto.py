@@ -18,15 +18,15 @@ BEGUN = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """With a model, one line of work begins at the base state and continues until it submits. Another line follows only
-    if that one fails (a goal test still fails, the model repeats itself, or its turns are used up). It branches off at
-    the state of highest value, among equals the one where fewest lines began, then the newest, and shares the
-    conversation up to there. Single edits are searched by `best_first`. States that complement each other are merged
-    first (`graph`).
+    """With a model, one line of work begins at the base state and continues until it submits. Another line follows
+    only if that one fails (a goal test still fails, the model repeats itself, or its turns are used up). It branches
+    off at the state with the highest value and shares the conversation up to that state; on a tie, it branches off
+    at the state where the fewest lines began, then at the newest. Policies that propose single edits are searched
+    with `best_first`. In either case, states that complement each other are merged first (`graph`).
     """
 
     single_edits: bool = False
-    """Whether the policy proposes single edits: many, and nearly all of no use."""
+    """Whether the policy proposes single edits, which are many and nearly all useless."""
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select a merge of two states if one is due, else the state where the next line begins."""

@@ -21,19 +21,22 @@ class Beam:
     expanded `children` times, whatever the results, the better node first. The next level starts when nothing is left
     to expand on this one and nothing is in flight on it.
 
-    With a `cost` or a `coverage`, the beam is the set of at most `width` nodes of the level that together are good, few
-    and different (`agent.search.support.frontier`). A node that turns out to have no more children keeps its place.
+    With a `cost` or a `coverage`, the beam is the set of at most `width` nodes of the level with the best balance of
+    high values, few nodes to keep, and variety (`agent.search.support.frontier`). A node that turns out to have no
+    more children keeps its place.
     """
 
     width: int = 4
     children: int = 4
     """Expansions of each node of a beam."""
     depth: int = 8
-    """Most edits on a path."""
+    """Maximum number of edits on a path."""
     cost: float = 0.0
-    """Cost of keeping all nodes of a level and above, at least 0; all their values together are worth 1."""
+    """Penalty for keeping all nodes of the level and above, at least 0. Keeping a part of them costs that part of the
+    penalty; keeping all the values of the level is worth 1."""
     coverage: float = 0.0
-    """Worth of keeping one node of each kind, at least 0."""
+    """Bonus for keeping a node of every kind (same failures, same edited files), at least 0. Keeping some of the kinds
+    gives that part of the bonus."""
 
     def __post_init__(self) -> None:
         require_at_least(self, width=1, children=1, depth=1, cost=0, coverage=0)

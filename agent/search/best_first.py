@@ -27,9 +27,9 @@ class BestFirst:
     """Highest `value - fatigue * (log2(1 + own) + (1 + depth) * log2(1 + level))` first, the older node among equals.
     `own` counts the expansions of the node, `level` those of all nodes at its depth, in flight or ended.
 
-    The second term keeps a crowd of half-good states from starving the few above them: by the time the root was
-    expanded n times, its children together were expanded about n ** (2/3) times and their children n ** (1/2) times.
-    Better values multiply these numbers, by more the smaller the fatigue.
+    The second term prevents many mediocre states at one depth from starving the few above them: once the root has
+    been expanded n times, its children together have been expanded about n ** (2/3) times, and their children about
+    n ** (1/2) times. Better values multiply these numbers; the smaller the fatigue, the larger the factor.
 
     A state that is no better than its parent is *stale*: its edit improved nothing that was measured. Stale states wait
     until no other state can be expanded. Behind all others wait *unsafe* states: an action on the path to them changed
@@ -40,7 +40,7 @@ class BestFirst:
     fatigue: float = 0.02
     """Penalty for each doubling of the expansions, at least 0."""
     depth: int = 16
-    """Most edits on a path."""
+    """Maximum number of edits on a path."""
 
     def __post_init__(self) -> None:
         require_at_least(self, fatigue=0, depth=1)

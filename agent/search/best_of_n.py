@@ -28,7 +28,7 @@ class BestOfN:
     over: int = 0
     """Rollouts that may be begun beyond `n`, if workers are free."""
     depth: int = 8
-    """Most nodes of a rollout."""
+    """Maximum number of nodes of a rollout."""
 
     def __post_init__(self) -> None:
         require_at_least(self, n=1, over=0, depth=1)

@@ -18,9 +18,9 @@ from agent.search.support.signature import ending
 
 @dataclass(frozen=True, slots=True)
 class GoExplore:
-    """Return to the state that a model chose when the newest state was measured (`value.choose` of a judge), unless it
-    was gone on from since; else to the cell with the highest score, the older among equals, and expand its state with
-    the shortest path. States in which the model found nothing of interest are not returned to.
+    """Return to the state that a model chose when the newest state was measured (the judge's option `value.choose`),
+    unless that state has been expanded since. Otherwise take the cell with the highest score (on a tie, the older
+    cell) and expand its state with the shortest path. States that the model found uninteresting are skipped.
 
     A cell holds the states in which the same tests fail in the same way and whose values agree to two decimals. Its
     score is `(novelty / sqrt(seen) + value * v + interest * i) / sqrt(1 + tried)`: `seen` counts its states, `v` is

@@ -25,10 +25,10 @@ class Graph:
     worth more than the head, or nothing in it can be expanded any more. The pair that repairs most together comes
     first, the more valuable among equals. No pair is merged twice, whatever the result.
 
-    Two options need no test that only one branch repairs, but values between that of the base state and 1, such as a
-    judge gives: `partial` also merges the best states of two stagnant branches, and `references` shows the best states
-    of other branches to the policy that goes on in a stagnant one. A branch is all that comes of one child of the root;
-    at the root, all of them are other branches.
+    Two options also work if no test is repaired by only one of the branches. They need values between the value of
+    the base state and 1, such as a judge gives. `partial` also merges the best states of two stagnant branches.
+    `references` shows the best states of other branches to the policy when it continues a stagnant branch. A branch
+    is the subtree of one child of the root; at the root itself, every branch counts as another branch.
 
     References between branches, their fusion and stagnation as its trigger are those of Monte Carlo graph search
     (AutoMLGen, arXiv 2510.08511); which branches are merged, and what stagnation means, are our own choice.
@@ -40,8 +40,8 @@ class Graph:
     candidates: int = 3
     """How many of the states that repair the same tests are tried, at least 1: the most valuable ones."""
     partial: bool = False
-    """Whether the best states of two branches are merged where both are better than the base state and neither is
-    solved, also if no test passes in either that fails in the other."""
+    """Whether to merge the best states of two branches if both are better than the base state and neither is solved,
+    even if the same tests pass in both."""
     references: int = 0
     """At least 0: how many states of other branches, the best of each, a policy is shown in a stagnant branch."""
     c: float = 0.1

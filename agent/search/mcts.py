@@ -41,18 +41,19 @@ class Mcts:
     """Weight of exploration, at least 0. Values of states that are an edit or two apart differ by tenths. Policies that
     propose single edits have other defaults (`agent.search.registry.SINGLE_EDITS`)."""
     value: Aggregation = "mean"
-    """How a child's value follows from its measurements (`subtree_value`)."""
+    """How a child's value is computed: `own`, its own value; `mean` or `max` over its subtree; or `clade`, the mean of
+    a Beta posterior over its subtree (`subtree_value`)."""
     prior_visits: float = 0.0
-    """For how many visits the prior counts in a child's value, at least 0 (`blend_with_prior`)."""
+    """The number of visits that the prior counts as in a child's value, at least 0 (`blend_with_prior`)."""
     prior_share: float = 0.0
-    """The share of the prior in a child's value that no visit takes away, in [0, 1]: as Agent Q mixes its critic's
-    rating of an action with the value that the search found (arXiv 2408.07199)."""
+    """The fixed share of the prior in a child's value, however many visits the child has, in [0, 1]. Agent Q mixes
+    its critic's rating of an action with the value that the search found in this way (arXiv 2408.07199)."""
     widen: float = 2.0
     """Above 0."""
     alpha: float = 0.25
     """In [0, 1]: 0 keeps the width at `widen`, 1 lets it grow in proportion to the visits."""
     depth: int = 32
-    """Most edits on a path."""
+    """Maximum number of edits on a path."""
 
     def __post_init__(self) -> None:
         require_one_of(self, formula=("uct", "puct"), value=AGGREGATIONS)

@@ -14,18 +14,18 @@ from agent.search.continuing import OpenLines, continues
 
 @dataclass(frozen=True, slots=True)
 class Reproduce:
-    """A line of work that begins at the base state is asked for a test that shows the issue, and for nothing else
-    first. The state with that test is a place to begin as well: a line from there shares the test and the conversation
-    up to it. The next line begins where the fewest have begun, at a test before the base state, so that every second
-    line is independent of the ones before.
+    """A line of work that begins at the base state is first asked only for a test that reproduces the issue. The
+    state with that test becomes a further starting point: a line that begins there shares the test and the
+    conversation up to it. The next line begins at the starting point where the fewest lines have begun. On a tie, a
+    state with a test comes before the base state, so every second line is independent of the earlier ones.
 
-    A line that ended without a `submit` is followed by one from the best state of it, once.
+    If a line ends without a `submit`, one further line begins at its best state.
     """
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
         """Select where the next line of work begins."""
         if (node_id := _promising(tree)) is not None:
-            because = "the line of work that ended unfinished was at its best here"
+            because = "the best state of a line of work that ended without a submission"
             return Choice(node_id, because=because, reasons=(_reason(tree, node_id, 1),))
         root = tree.root.id
         places = [*tree.view(self, _Shown).states, *([root] if tree.expandable(root) else [])]
@@ -34,7 +34,7 @@ class Reproduce:
             return Auto().select(tree, rng)
         node_id = min(places, key=lambda each: (tree.expansions(each), each == root, -each))
         if node_id != root:
-            because = "a test shows the issue here"
+            because = "a state with a test that reproduces the issue"
             return Choice(node_id, because=because, reasons=(_reason(tree, node_id, len(places)),))
         return Choice(root, kind=REPRODUCTION, independent=True, reasons=(_reason(tree, root, len(places)),))
 

@@ -47,9 +47,9 @@ class SweSearch:
     depth_bonus: float = 0.0
     """Bonus of the root, times `exp(depth_weight)`."""
     children: int = 5
-    """Most expansions of a node."""
+    """Maximum number of expansions of a node."""
     depth: int = 32
-    """Most edits on a path."""
+    """Maximum number of edits on a path."""
 
     def __post_init__(self) -> None:
         require_at_least(self, exploration=0, depth_weight=0, children=1, depth=1)

@@ -188,7 +188,8 @@ class Batch:
         elif (present := _completed(read_identity(out), identity)) != identity:
             self._ledger.close()
             raise UsageError(
-                f"{out} holds {_difference(present, identity)}; take another --out, or begin it as it was begun"
+                f"{out} holds {_difference(present, identity)}; name another --out, or give the original source and "
+                "settings"
             )
         self.attempts = read_attempts(out)
         self._behind = bool(self.attempts)

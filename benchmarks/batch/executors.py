@@ -53,9 +53,7 @@ def executor(name: str, ray_options: RayOptions, source: str, *, reveal: bool, s
     if name != "local":
         raise UsageError(f"unknown executor {name!r}: local or ray")
     if ray_options != RayOptions():
-        raise UsageError(
-            "--ray-address, --ray-resources and --ray-env are for --executor ray; name it, or leave them out"
-        )
+        raise UsageError("--ray-address, --ray-resources and --ray-env need --executor ray: add it, or leave them out")
     return _local
 
 

@@ -103,7 +103,7 @@ class Recorder(Observer):
         try:
             _append(self._file, row)
         except OSError as error:
-            log.warning("what %s took is not kept for later estimates: %s", instance.id, error)
+            log.warning("the time and cost of %s cannot be recorded for later estimates: %s", instance.id, error)
 
 
 def _measured(instance: Instance, attempt: Attempt, batch: Batch) -> Measured:

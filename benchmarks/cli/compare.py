@@ -56,7 +56,8 @@ def compare(
 
 def curve(
     batches: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Graded batches; there may be several of one solver.")
+        list[Path],
+        typer.Argument(metavar="DIR", help="Graded batches; several batches of one solver count as repetitions."),
     ],
     out: Annotated[
         list[Path],

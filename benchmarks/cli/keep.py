@@ -19,7 +19,7 @@ def keep(
     ],
     memory: Annotated[Path, typer.Option("--memory", metavar="FILE", help="The memory that keeps them.")],
 ) -> None:
-    """Load skills into a memory if more held-back instances are resolved with them than without. Batches that share an
+    """Load skills into a memory if more held-out instances are resolved with them than without. Batches that share an
     issue with the runs behind the skills are refused. Exit code 1 if the skills are not kept."""
     from agent.learning.memory import Memory
     from agent.learning.memory.skill_files import read

@@ -14,14 +14,14 @@ from agent.untrusted import escaped
 SOURCES = (
     "Instances: a .jsonl, .json, .parquet or .arrow file of SWE-bench, SWE-Gym, SWE-smith, R2E-Gym, SWE-rebench, "
     "SWE-bench-Live, SWE-bench Pro or Multi-SWE-bench rows; a folder of such files, with an instances.jsonl and its "
-    "bundles, or of QuixBugs, RefactorBench or Harbor tasks; or a set of the Hugging Face hub, owner/name. "
-    "SOURCE:PART is one split, or one level of RefactorBench."
+    "bundles, or of QuixBugs, RefactorBench or Harbor tasks; or owner/name, a dataset on the Hugging Face Hub. "
+    "SOURCE:PART selects one split, or one level of RefactorBench."
 )
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCES)]
 Ids = Annotated[
     list[str] | None,
     typer.Option(
-        "--ids", metavar="ID", help="Only these instances: repeatable, or a,b,c, or @FILE with one on each line."
+        "--ids", metavar="ID", help="Ids of the instances to use: a,b,c, or @FILE with one id on each line; repeatable."
     ),
 ]
 Filter = Annotated[
@@ -29,7 +29,7 @@ Filter = Annotated[
 ]
 Slice = Annotated[str, typer.Option("--slice", metavar="A:B", help="Only this part of the selected instances.")]
 Shuffle = Annotated[
-    bool, typer.Option("--shuffle", help="Shuffle by --seed, before --slice; the order is the same every time.")
+    bool, typer.Option("--shuffle", help="Shuffle the instances before --slice; the order depends only on --seed.")
 ]
 Workers = Annotated[int, typer.Option("-w", "--workers", metavar="N", min=1, help="Instances at the same time.")]
 Executor = Annotated[str, typer.Option(metavar="local|ray", help="Where instances run.")]
@@ -37,10 +37,16 @@ RayAddress = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: the one of this machine.")
 ]
 RayResources = Annotated[
-    str, typer.Option(metavar="NAME=N,...", help="What an instance needs: CPU=2,memory=8e9,docker=1. Default: CPU=1.")
+    str,
+    typer.Option(
+        metavar="NAME=N,...", help="Ray resources for each instance, such as CPU=2,memory=8e9,docker=1. Default: CPU=1."
+    ),
 ]
 RayEnv = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="A variable to set for workers, such as a key; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="An environment variable to pass to the workers, such as an API key; repeatable."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 

@@ -21,7 +21,12 @@ def regrade(
     target: Annotated[
         Path, typer.Argument(metavar="DIR|PREDS", help="A graded batch, a graded file, or a folder of evidence.")
     ],
-    head: Annotated[str, typer.Option(metavar="SHA256", help="The head that grading printed, or its beginning.")] = "",
+    head: Annotated[
+        str,
+        typer.Option(
+            metavar="SHA256", help="The evidence hash (`head`) that `ramify bench grade` printed, or a prefix of it."
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Check verdicts against the evidence. No sandbox is needed; exit code 0 if all follow from it, 1 if not."""
@@ -34,7 +39,7 @@ def regrade(
     folder = target if (target / CHAIN).exists() else evidence_folder(preds)
     results = regrade_all(folder, read_verdicts(verdicts_file(preds)))
     actual = chain_head(folder)
-    changed = f"the head is {actual} and not {head}: evidence was added, changed or removed"
+    changed = f"the evidence hash is {actual}, not {head}: evidence was added, changed or removed"
     fault = "" if actual.startswith(head) else changed
     bad = sum(bool(result.fault) for result in results)
     if as_json:

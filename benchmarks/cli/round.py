@@ -28,7 +28,8 @@ def turn(
     tasks: Annotated[Path, typer.Option(metavar="SOURCE", help="Bugs to search and learn from.")],
     held_out: Annotated[Path, typer.Option(metavar="SOURCE", help="Held-out bugs to compare policies on: 20 or more.")],
     policy: Annotated[
-        Path | None, typer.Option(metavar="MODEL_DIR", help="A chat model to train on. Default: the policy `edit`.")
+        Path | None,
+        typer.Option(metavar="MODEL_DIR", help="A chat model to train further. Default: the policy `edit`."),
     ] = None,
     learn: Annotated[
         str,
@@ -38,7 +39,7 @@ def turn(
         ),
     ] = "",
     rollouts: Annotated[
-        int, typer.Option(metavar="N", min=2, help="With --policy: the rollouts on each task that is learned from.")
+        int, typer.Option(metavar="N", min=2, help="With --policy: number of rollouts on each training task.")
     ] = 4,
     max_tried: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of states in a search.")] = 60,
     width: Annotated[int, typer.Option(metavar="N", min=1, help="How many edits of a state are ranked.")] = 200,
@@ -56,7 +57,9 @@ def turn(
     ] = None,
     max_length: Annotated[
         int,
-        typer.Option(metavar="TOKENS", min=1, help="With --policy: the longest rows; longer ones are cut or left out."),
+        typer.Option(
+            metavar="TOKENS", min=1, help="With --policy: maximum tokens of a row; longer rows are cut or left out."
+        ),
     ] = 16384,
     model: Annotated[
         str, typer.Option(metavar="DIR", help="Continue from this checkpoint. Default: a model made from scratch.")
@@ -70,7 +73,10 @@ def turn(
         Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
     ] = None,
     serve_python: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Interpreter with vLLM. Default: RAMIFY_VLLM's, or `python3`.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Interpreter with vLLM. Default: that of the environment RAMIFY_VLLM, else `python3`."
+        ),
     ] = None,
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
     config: Config = None,
@@ -101,7 +107,7 @@ def _edit(learn: str, model: str, max_steps: int, cpu: bool) -> Learning:
     if learn not in ("counts", "model"):
         raise UsageError(f"--learn {learn!r}: give counts or model, or a chat model with --policy MODEL_DIR")
     if model and learn != "model":
-        raise UsageError(f"--model {model} is for --learn model")
+        raise UsageError(f"--model {model} works only with --learn model: add that, or leave --model out")
     rate = 1e-4 if model else 1e-3
     settings = TrainingSettings(model, max_steps=max_steps, epochs=1000.0, rate=rate, prompt_loss=not model, cpu=cpu)
     return Learning("counts" if learn == "counts" else "model", settings)

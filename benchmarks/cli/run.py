@@ -99,11 +99,13 @@ def run(
     max_seconds: Annotated[
         float | None,
         typer.Option(
-            metavar="N", help="Seconds per instance after which no new step begins; verifying the patch comes on top."
+            metavar="N",
+            help="Time limit per instance in seconds: no new step begins after it; verification takes longer.",
         ),
     ] = None,
     min_free: Annotated[
-        float, typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space.")
+        float,
+        typer.Option(metavar="GIB", min=0, help="Start no instance while a disk in use has less free space than this."),
     ] = 2.0,
     prune_images: Annotated[
         bool, typer.Option("--prune-images", help="Remove each image that was pulled for the batch after its last use.")
@@ -222,8 +224,8 @@ def _run(
         say(f"{left} of {counted(len(chosen), 'instance')} still to do; the same command{then} continues")
     if broken:
         say(
-            f"{counted(len(broken), 'instance is', 'instances are')} broken ({first_of(broken, 5)}): put right what is "
-            "missing, and the same command solves them"
+            f"{counted(len(broken), 'instance is', 'instances are')} broken ({first_of(broken, 5)}): provide what is "
+            "missing, and run the same command again to solve them"
         )
     if not left:
         say(f"next: ramify bench grade {out}")

@@ -31,12 +31,13 @@ def synthesize(
     count: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of bugs of each repository.")] = 50,
     a_function: Annotated[int, typer.Option(metavar="N", min=1, help="How many mutants of a function to try.")] = 4,
     hold_out: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A repository to keep out of training; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A repository to hold out from training as a whole; repeatable."),
     ] = None,
     lines: Annotated[
         int,
         typer.Option(
-            metavar="PERCENT", min=0, max=100, help="Share of the functions of other repositories to keep out as well."
+            metavar="PERCENT", min=0, max=100, help="Percentage of the functions in the other repositories to hold out."
         ),
     ] = 25,
     timeout: Annotated[float, typer.Option(metavar="N", min=0.1, help="Seconds for the tests on one mutant.")] = 10.0,

@@ -130,7 +130,7 @@ def select(
         chosen.sort(key=lambda i: _lot(shuffle, i.id))
     chosen = chosen[_slice(part)]
     if not chosen:
-        raise UsageError("no instance is left by --ids, --filter and --slice")
+        raise UsageError("--ids, --filter and --slice together select no instance: relax one of them")
     return chosen
 
 
@@ -146,4 +146,4 @@ def _slice(text: str) -> slice:
         part.indices(0)  # refuses a step of 0
         return part
     except (ValueError, TypeError) as error:
-        raise UsageError(f"--slice {text!r} is not like 0:10") from error
+        raise UsageError(f"--slice {text!r} is not a range: write A:B, such as 0:10") from error

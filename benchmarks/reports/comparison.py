@@ -63,7 +63,9 @@ def read_pairs(first: Path, second: Path) -> tuple[list[Pair], int]:
     """
     one, other = read_identity(first), read_identity(second)
     if one.mode != other.mode:
-        raise UsageError(f"{first} was run with {one.mode} tests, {second} with {other.mode} ones: never compare them")
+        raise UsageError(
+            f"{first} was run with {one.mode} tests, {second} with {other.mode} ones: they cannot be compared"
+        )
     of_first, of_second = read_report(first), {line.instance_id: line for line in read_report(second)}
     pairs = [Pair(line, of_second[line.instance_id]) for line in of_first if line.instance_id in of_second]
     graded = [pair for pair in pairs if pair.first.resolved is not None and pair.second.resolved is not None]

@@ -55,7 +55,7 @@ def read_curves(batches: Sequence[Path], unit: Unit) -> list[Curve]:
     """
     identities = [read_identity(batch) for batch in batches]
     if len(modes := {identity.mode for identity in identities}) > 1:
-        raise UsageError(f"these batches were run with {' and '.join(sorted(modes))} tests: never compare them")
+        raise UsageError(f"these batches were run with {' and '.join(sorted(modes))} tests: they cannot be compared")
     _require_other_seeds(batches, identities)
     curves: list[Curve] = []
     repeated: defaultdict[tuple[str, str], list[list[Line]]] = defaultdict(list)

@@ -83,7 +83,7 @@ def _model(batch: Path, folder: Path) -> str:
             f"{batch} was run with --reveal-tests: the leaderboard takes no answer that knew the failing tests"
         )
     if not NAME.fullmatch(folder.name):
-        raise UsageError(f"{folder.name} is not like 20261122_name, as the leaderboard calls its folders")
+        raise UsageError(f"--out {folder.name}: the leaderboard requires a folder name such as 20261122_name")
     if folder.exists():
         raise UsageError(f"{folder} already exists; name a new one")
     return identity.model

@@ -71,14 +71,14 @@ def _require_same_settings(without: Path, with_skills: Path) -> None:
         memory = chosen.get("memory", {})
         if memory.get("path") and memory.get("enabled", True) and memory.get("remember", True):
             raise UsageError(
-                f"the runs in {batch} learned from one another through their memory, so that a difference may come "
-                "from that: run the batch with -c memory.remember=false"
+                f"the runs in {batch} learned from one another through their memory, which may explain a difference: "
+                "run the batch with -c memory.remember=false"
             )
     one, other = ({key: value for key, value in chosen.items() if key != "memory"} for chosen in settings)
     if differing := sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)):
         raise UsageError(
-            f"{without} and {with_skills} were run with different settings ({', '.join(differing)}), so that a "
-            "difference may come from those: let the memory be the only one"
+            f"{without} and {with_skills} were run with different settings ({', '.join(differing)}), which may explain "
+            "a difference: run them with settings that differ only in the memory"
         )
 
 

@@ -32,8 +32,8 @@ def common_repositories(tasks: Sequence[Instance], held_out: Sequence[Instance])
 def _refuse(where: str, both: list[str]) -> None:
     if both:
         raise UsageError(
-            f"{len(both)} bugs, such as {min(both)}, {where} and in --held-out: nothing may be learned from those that "
-            "policies are compared on"
+            f"{len(both)} bugs, such as {min(both)}, {where} and in --held-out: policies must not learn from the bugs "
+            "on which they are compared; remove these from one side"
         )
 
 

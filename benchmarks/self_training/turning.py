@@ -170,7 +170,8 @@ def _chosen(request: Round, folder: Path, name: str, tasks: Sequence[Instance]) 
     chosen = fitting(names, known, request.easiest)
     if not chosen:
         raise UsageError(
-            f"no task of {request.tasks} is solved sometimes but not always: make others, or raise --easiest"
+            f"no task of {request.tasks} is solved in some searches but not in all, so none is worth searching again: "
+            "make other tasks, or raise --easiest"
         )
     return chosen
 
@@ -223,8 +224,8 @@ def _of_use(request: Round, runs: Sequence[Path]) -> list[Path]:
     if not wanted:
         never = sum(rate == 0 for rate in known.values())
         raise UsageError(
-            f"of {len(known)} tasks of {request.tasks} {never} were never solved and {len(known) - never} nearly "
-            "always, and nothing is learned from either: give other tasks, more --rollouts or a higher --easiest"
+            f"nothing can be learned from the {len(known)} tasks of {request.tasks}: {never} were never solved, and "
+            f"{len(known) - never} nearly always; give other tasks, more --rollouts or a higher --easiest"
         )
     return [path for path in runs if path.name in wanted]
 

@@ -72,7 +72,7 @@ class GitExchange:
                     self._push(view.git, own.git, run, own.commits)
                     self._found = list(self._others(view.git, _name(run)))
             except SandboxError as error:
-                log.warning("no states are exchanged by %s: %s", self.path, error)
+                log.warning("states cannot be exchanged through %s: %s", self.path, error)
 
     def next(self) -> Choice | None:
         """The best state of another run that is new, to be brought in as a child of the root."""

@@ -51,4 +51,5 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         fail = counted(len(missing), "goal fails", "goals fail")
         yield f"         {fail} only because they are missing: {first_of(tuple(missing), NAMED)}"
     if goals and others:
-        yield f"         {counted(len(others), 'test lacks', 'tests lack')} them and cannot be repaired: not goals"
+        fail = counted(len(others), "other test fails", "other tests fail")
+        yield f"         {fail} for want of a package; no patch repairs that: not goals"

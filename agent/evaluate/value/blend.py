@@ -15,8 +15,8 @@ from agent.run.tree.evaluation import Evaluation
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """The value by tests, lifted by the weighted mean of itself and of the critics' opinions. A critic with weight 0 is
-    not asked. All weights are at least 0."""
+    """The test-based value, raised by the weighted mean of this value and the critics' opinions. A critic with weight
+    0 is not asked. All weights are at least 0."""
 
     model: Model
     tests: float = 1.0

@@ -21,14 +21,14 @@ _SAID = {"accept": "and accepts it", "refine": "and would improve it", "abort": 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One request per state, and none where another state raised the same question: a line of work submits what was
-    judged when its tests ran. The value is the value by tests, lifted by the judge's number
-    (`agent.evaluate.value.weighing`).
+    """One request per state, and none if the same question was asked for an earlier state, as when a line of work
+    submits a state that was judged when its tests ran. The value is the test-based value, raised by the judge's
+    score (`agent.evaluate.value.weighing`).
 
-    The number, with an assessment that later attempts see, is SWE-Search's value agent (arXiv 2410.20285); the choice
-    to accept, refine or abort is that of CodeTree's critic (arXiv 2411.04329). The other number rates how interesting
-    it is to continue from the state, for `agent.search.go_explore`. To `choose` is what Intelligent Go-Explore asks of
-    a model (arXiv 2405.15143).
+    The score, with an assessment that later attempts see, follows SWE-Search's value agent (arXiv 2410.20285). The
+    decision to accept, refine or abort follows CodeTree's critic (arXiv 2411.04329). A second score rates how
+    interesting it is to continue from the state; `agent.search.go_explore` uses it. With `choose`, the model chooses
+    the state to return to, as in Intelligent Go-Explore (arXiv 2405.15143).
     """
 
     model: Model

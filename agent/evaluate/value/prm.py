@@ -31,9 +31,9 @@ LENGTHS = (1.0, 0.5, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class Prm:
-    """One request per state. The value is the value by tests, lifted by the probability that the state leads to a right
-    solution (`agent.evaluate.value.weighing`); the model is told nothing of it. ReST-MCTS* has such a value
-    (arXiv 2406.03816)."""
+    """One request per state. The value is the test-based value, raised by the probability that the state leads to a
+    right solution (`agent.evaluate.value.weighing`). The policy's model is not told this probability. ReST-MCTS* has
+    such a value (arXiv 2406.03816)."""
 
     model: Model
     """Its server gives the log-probabilities of the likeliest tokens, as vLLM does."""

@@ -48,7 +48,7 @@ class Reflector:
         except Unverified:
             return
         except (BudgetSpent, RamifyError, Abstained) as why:
-            log.warning("%s: not all surprises are reflected on: %s", run.journal.directory, why)
+            log.warning("%s: some states with unexpected values get no lesson: %s", run.journal.directory, why)
 
     def _lesson(self, run: Run, reflection: Reflection) -> str:
         node = run.tree[reflection.node]

@@ -57,7 +57,7 @@ def choose(repo: Path | None, command: str | None, framework: str | None) -> tup
         hint = f"did you mean {near[0]}? " if near else ""
         parsers = ", ".join(name.removeprefix(LOG) for name in LOGS)
         known = parsers if framework.startswith(LOG) else f"{', '.join(FRAMEWORKS)}, {LOG}PARSER"
-        raise UsageError(f"--test-framework {framework}: {hint}it is one of {known}")
+        raise UsageError(f"--test-framework {framework}: {hint}choose one of {known}")
     if not command and not _command(framework):
         raise UsageError(f"--test-framework {framework} has no default command: give one with --test")
     return framework, command or _command(framework)

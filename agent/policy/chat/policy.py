@@ -78,8 +78,9 @@ class _Chosen:
 class ChatPolicy:
     """Shows a model the branch that leads to a node, and turns its tool calls into actions.
 
-    `Proposal.message` is the turn as `agent.policy.chat.transcript` packs it; its prior is the answer's likelihood. An
-    answer that cannot be read is answered with how to correct it; it is paid for, and dropped after the correction.
+    `Proposal.message` is the turn as `agent.policy.chat.transcript` packs it; its prior is the answer's likelihood.
+    The model is told how to correct an unreadable answer. Such an answer counts in the cost, and is removed from the
+    conversation once it is corrected.
     """
 
     model: Model
@@ -88,9 +89,9 @@ class ChatPolicy:
     max_turns_per_node: int = 25
     """Turns after which a state is measured and kept, without telling the model; its conversation continues."""
     turn_growth: float = 1.0
-    """At least 1: the factor by which `max_turns_per_node` grows with each edit deeper. Above 1, the model is told to
-    think again at each measured state where its line branches off: a ladder of budgets b, b * g, b * g ** 2, as in
-    IDSampling, which ends at the first solved state."""
+    """At least 1: the factor by which `max_turns_per_node` grows with each level of the tree. Above 1, the model is
+    asked to think again at each measured state where its line branches off. The turn budgets are then b, b * g,
+    b * g ** 2 and so on, as in IDSampling, up to the first solved state."""
     max_retries: int = 3
     """How many unreadable answers in a row are sent back for correction."""
 
@@ -100,17 +101,17 @@ class ChatPolicy:
     context_tokens: int | None = None
     """The model's context, question and answer; None: unknown until a request is refused as too long."""
     max_repeats: int = 4
-    """At least 2: how often in a row a turn is taken with the same results before its conversation ends, after a
-    warning."""
+    """At least 2: how often in a row a turn may be repeated with the same results before the conversation ends. The
+    model is warned first."""
     angles: bool = False
     """Whether a node's children after the first are told to begin in different ways (`agent.policy.chat.variation`)."""
     temperatures: Sequence[float] = ()
     """The temperatures of a node's first child, second child and so on; the last one holds for all further children.
     Empty: the model's own temperature."""
     plans: int = 0
-    """From 0 to 20: how many plans are drawn with one call before anything is changed (`agent.policy.chat.plans`). The
-    n-th child of the root follows the n-th plan, starting over at the end. The call counts as no turn. Later rounds,
-    which know more, get no plans."""
+    """From 0 to 20: how many plans are requested in one call before anything is changed (`agent.policy.chat.plans`).
+    The n-th child of the root follows the n-th plan; after the last plan, the first is used again. The call does not
+    count as a turn. Only the first round has plans, since later rounds know more."""
     plan_tree: bool = False
     """Whether plans that begin with the same steps share them, each step a state of its own
     (`agent.policy.chat.plan_tree`): for a search that backtracks, such as `linear` with `backtrack`."""

@@ -36,7 +36,9 @@ def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> di
             parts = ask_until_readable(ask, model, _question(task), partial(_read, task.goal_tests))
             author = model.name
         except Abstained as why:
-            log.warning("the issue is divided by the code that its tests execute: %s", why)
+            log.warning(
+                "the issue is divided by the code that its tests execute, since the model gave no plan: %s", why
+            )
     return {"author": author, "parts": [asdict(part) for part in parts]}
 
 

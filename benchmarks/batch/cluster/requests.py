@@ -23,7 +23,7 @@ def read(text: str) -> dict[str, float]:
     for part in text.split(",") if text else ():
         name, _, amount = part.partition("=")
         if not name or not _AMOUNT.fullmatch(amount):
-            raise UsageError(f"--ray-resources {part!r} is not like CPU=2 or docker=1")
+            raise UsageError(f"--ray-resources {part!r}: write NAME=N, such as CPU=2 or docker=1")
         request[name] = float(amount)
     return request
 

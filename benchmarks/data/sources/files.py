@@ -84,7 +84,7 @@ def of_split(folder: Path, files: Sequence[Path], split: str, name: str) -> list
     present = ", ".join(path.relative_to(folder).as_posix() for path in files) or "no files with rows"
     if split or len({(_without_number(path), path.suffix) for path in files}) != 1:
         problem = f"no split {split!r}" if split else "several files, and none of a split called test or train"
-        raise UsageError(f"{name} has {problem} but {present}; name the split: {name.partition(':')[0]}:SPLIT")
+        raise UsageError(f"{name} has {problem}; it has {present}: name the split as {name.partition(':')[0]}:SPLIT")
     return list(files)
 
 

@@ -46,7 +46,7 @@ class RefactorBench:
         """The instances. Raises UsageError if the level, its mapping or a file that the mapping names does not exist, a
         file is outside the folder, or an id occurs twice."""
         if self.level not in LEVELS:
-            raise UsageError(f"{self.folder} has no level {self.level!r} but {', '.join(LEVELS)}")
+            raise UsageError(f"{self.folder} has no level {self.level!r}: choose one of {', '.join(LEVELS)}")
         mapping = self.folder / "scripts" / f"{self.level}_mapping.py"
         try:
             pairs = _mapping(mapping)
