@@ -67,7 +67,7 @@ def test_a_folder_stands_for_the_files_in_it(folder):
     [
         (
             "test_one",
-            "'test_one' is ambiguous: it may be tests/test_a.py::test_one or tests/unit/test_b.py::test_one; name one of them",
+            "'test_one' is ambiguous: it may be tests/test_a.py::test_one or tests/unit/test_b.py::test_one",
         ),
         (
             "tests/test_a.py::test_on",
