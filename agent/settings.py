@@ -81,12 +81,17 @@ class SandboxSettings(Section):
     """`auto`: `docker` if an image is named, else the best that works on this machine. `docker` falls back to `commit`
     if states cannot be forked with that image or engine; `commit`: always `docker commit`, which is slower."""
     image: str | None = None
+    """The image of the sandbox, for `docker` and `commit`."""
     environment: tuple[str, ...] = ()
-    """Commands that build what the tests need without the workspace; their result is cached across runs."""
+    """Commands, with network, that install what the tests need before the workspace exists; their result is cached
+    across runs."""
     setup: tuple[str, ...] = ()
-    """Commands to run once in the workspace, with network."""
+    """Commands to run once in the workspace, with network, after those of `environment`."""
     env: dict[str, str] = {}
+    """Environment variables of all commands in the sandbox."""
     limits: Limits = Limits()
+    """Bytes of memory, number of processes and bytes of output of a command (`memory_bytes`, `pids`, `output_bytes`),
+    bytes that the commands of one fork may add (`disk_bytes`), and bytes of all states of the run (`store_bytes`)."""
     allow: tuple[Kind, ...] = ()
     """Kinds of irreversible shell commands that may be run: push, publish, deploy, send, destroy. Others are
     refused."""
@@ -95,14 +100,20 @@ class SandboxSettings(Section):
 
 
 class BudgetSettings(Section):
-    """What a run may spend. A limit that is not set is no limit."""
+    """What a run may spend, all its sessions together. A limit that is not set is no limit."""
 
     max_nodes: Annotated[int, Field(ge=1)] | None = 1000
+    """States of the tree, the root included."""
     max_measurements: Annotated[int, Field(ge=1)] | None = None
+    """Measured states and verifications."""
     max_calls: Annotated[int, Field(ge=0)] | None = None
+    """Requests to models."""
     max_tokens: Annotated[int, Field(ge=0)] | None = None
+    """Prompt tokens, those from a cache included, and completion tokens."""
     max_usd: Annotated[float, Field(ge=0)] | None = 3.0
+    """Dollars for models."""
     max_seconds: Annotated[float, Field(gt=0)] | None = 3600.0
+    """Seconds after which no new step begins."""
 
 
 class ModelSettings(Section):
@@ -114,7 +125,8 @@ class ModelSettings(Section):
     """Dollars per million tokens, for models without a listed price: prompt, completion and, if they differ, prompt
     tokens read from a cache and written to one."""
     temperature: Annotated[float, Field(ge=0)] | None = None
-    """Not sent to models that refuse it while they reason: OpenAI's reasoning models, and Claude models that think."""
+    """The sampling temperature; None: the provider's default. It is not sent to models that refuse it while they
+    reason: OpenAI's reasoning models, and Claude models that think."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     """How much a model reasons before it answers; None: its provider's default. The provider says which values a model
     takes; the setting is not sent to models that are not known to reason."""
@@ -135,6 +147,7 @@ class ModelSettings(Section):
     stream: bool = True
     """Receive answers in pieces, so that one that stalls is noticed early; false for servers that cannot."""
     connect_s: Annotated[float, Field(gt=0)] = 10.0
+    """Seconds to establish a connection. A request that exceeds this or one of the next three limits is retried."""
     first_token_s: Annotated[float, Field(gt=0)] = 300.0
     """Seconds from the request to the first piece of the answer; a model may think for minutes before it."""
     idle_s: Annotated[float, Field(gt=0)] = 60.0
@@ -253,6 +266,7 @@ class MemorySettings(Section):
     demos: Annotated[int, Field(ge=0)] = 2
     """How many similar past repairs are shown."""
     insights: Annotated[int, Field(ge=0)] = 5
+    """How many insights from past repairs are shown."""
     tokens: Annotated[int, Field(ge=100)] = 3000
     """Maximum number of tokens of memory that a model is shown at the root state; half as many when a new error
     appears later."""
@@ -349,6 +363,7 @@ class Settings(Section):
     workers: Annotated[int, Field(ge=1)] = 1
     """Expansions at the same time; with more than one, the order of nodes depends on timing."""
     seed: int = 0
+    """Random seed; with one worker, the same seed gives the same run."""
 
     @property
     def in_rounds(self) -> bool:

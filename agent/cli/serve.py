@@ -31,7 +31,7 @@ def serve(
             metavar="N", help="Maximum rank of adapters. If given without --lora, adapters can be loaded later."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="Port to listen on.")] = 8000,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on. The server requires no API key.")
     ] = "127.0.0.1",
@@ -39,7 +39,7 @@ def serve(
         int | None, typer.Option(metavar="N", help="Maximum number of tokens of a prompt and its answer.")
     ] = None,
     tool_parser: Annotated[str, typer.Option(metavar="NAME", help="vLLM's parser of tool calls.")] = "hermes",
-    seed: Annotated[int, typer.Option(metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the server.")] = 0,
     cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, for tiny models.")] = False,
     extra: Annotated[
         list[str] | None, typer.Option("--extra", metavar="ARG", help="Passed on to vLLM unchanged; repeatable.")

@@ -87,7 +87,7 @@ def _command(method: Method) -> Callable[..., None]:
             ),
         ] = None,
         full: Annotated[bool, typer.Option("--full", help="Train all weights; the same as --lora 0.")] = False,
-        epochs: Annotated[float, typer.Option(metavar="N")] = 1.0,
+        epochs: Annotated[float, typer.Option(metavar="N", help="How often each row is learned from.")] = 1.0,
         max_steps: Annotated[
             int, typer.Option(metavar="N", help="Stop after this many steps; -1: train for all epochs.")
         ] = -1,
@@ -96,7 +96,9 @@ def _command(method: Method) -> Callable[..., None]:
             int, typer.Option(metavar="N", min=1, help="Batches per step; their gradients are accumulated.")
         ] = 1,
         rate: Annotated[float, typer.Option(metavar="X", help="The learning rate.")] = 1e-4,
-        warmup_steps: Annotated[int, typer.Option(metavar="N", min=0)] = 0,
+        warmup_steps: Annotated[
+            int, typer.Option(metavar="N", min=0, help="Steps in which the learning rate rises from 0.")
+        ] = 0,
         max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of tokens of a row.")] = 2048,
         beta: Annotated[float, typer.Option(metavar="X", help="Beta of DPO and KTO.")] = 0.1,
         prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also learn the prompts.")] = False,
@@ -120,7 +122,7 @@ def _command(method: Method) -> Callable[..., None]:
         python: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Interpreter with the packages for training.")
         ] = None,
-        seed: Annotated[int, typer.Option(metavar="N")] = 0,
+        seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the training.")] = 0,
     ) -> None:
         from agent.learning import training
 

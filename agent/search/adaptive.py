@@ -33,8 +33,11 @@ class Adaptive:
     mean: float = 0.0
     """This and the next three are parameters of the prior `normal` (`agent.search.support.posterior.Normal`)."""
     kappa: float = 1.0
+    """How many observations the prior mean counts for, above 0."""
     nu: float = 1.0
+    """Degrees of freedom of the prior of the variance, above 0."""
     tau2: float = 0.1
+    """Scale of the prior of the variance, above 0."""
     arms: int = 4
     """Only this many children, those with the highest means, get a draw, so that a wide node costs no more than
     another. With more arms, less of the work goes to the best child. Our own choice; AB-MCTS draws for all children."""

@@ -43,6 +43,7 @@ class AStar:
     rest: float = 16.0
     """Estimated cost to a solution from a state with value or progress 0."""
     fatigue: float = 0.3
+    """Cost of each expansion that a node has had."""
 
     def __post_init__(self) -> None:
         require_one_of(self, estimate=("value", "progress", "least"))

@@ -27,6 +27,7 @@ class Beam:
     """
 
     width: int = 4
+    """Nodes that are kept on each level."""
     children: int = 4
     """Expansions of each node of a beam."""
     depth: int = 8

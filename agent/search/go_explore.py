@@ -35,7 +35,9 @@ class GoExplore:
     novelty: float = 1.0
     """Weight of a cell with few states. This and the other weights are at least 0."""
     value: float = 2.0
+    """Weight of the value of a cell's best state."""
     interest: float = 1.0
+    """Weight of how interesting a judge calls the cell (`value = judge`)."""
 
     def __post_init__(self) -> None:
         require_at_least(self, novelty=0, value=0, interest=0)

@@ -37,6 +37,7 @@ class Mcts:
     """
 
     formula: Literal["uct", "puct"] = "uct"
+    """The bound by which a child is selected; `puct` uses priors."""
     c: float = 0.1
     """Weight of exploration, at least 0. Values of states that are an edit or two apart differ by tenths. Policies that
     propose single edits have other defaults (`agent.search.registry.SINGLE_EDITS`)."""

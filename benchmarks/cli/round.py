@@ -78,7 +78,7 @@ def turn(
             metavar="FILE", help="Interpreter with vLLM. Default: that of the environment RAMIFY_VLLM, else `python3`."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="Port of the vLLM servers.")] = 8000,
     config: Config = None,
 ) -> None:
     """Search SOURCE with the current policy, train on the trees, compare on held-out bugs, and keep the better one."""

@@ -22,8 +22,11 @@ class Blend:
     tests: float = 1.0
     """With a higher weight of the tests, the critics' opinions matter less."""
     judge: float = 1.0
+    """Weight of the critic `judge`."""
     debate: float = 0.0
+    """Weight of the critic `debate`."""
     checklist: float = 0.0
+    """Weight of the critic `checklist`."""
     items: int = 6
     """Questions of the checklist, from 1 to 20."""
     max_retries: int = 2
