@@ -77,6 +77,12 @@ def one_line(text: str) -> str:
     return escaped(" ".join(terminal_text(text).split()))
 
 
+def short_line(text: str, most: int) -> str:
+    """As `one_line`; a text of more than `most` characters is cut at a word, and ends with a mark."""
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[:most].rpartition(' ')[0] or line[:most]} [...]"
+
+
 def _invisible(character: str, before: str) -> bool:
     if _SELECTOR.match(character):
         return before.isspace() or before.isascii() or _SELECTOR.match(before) is not None

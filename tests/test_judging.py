@@ -385,6 +385,20 @@ def test_a_critic_accepts_only_what_no_test_speaks_against(shown: EvaluationInpu
     assert found.accepted == accepted
 
 
+@pytest.mark.parametrize(
+    ("verdict", "shown", "approved"),
+    [
+        ("accept", case(SuiteReport({"t::c": F, "t::d": P}), goals=(), baseline=PASSING), True),
+        ("refine", case(SuiteReport({"t::c": F, "t::d": P}), goals=(), baseline=PASSING), False),
+        ("accept", case(), False),
+    ],
+    ids=["it breaks a test", "it is to be refined", "a goal test fails"],
+)
+def test_what_breaks_tests_may_be_approved_and_is_not_accepted(verdict, shown, approved):
+    found = Judge(says(opinion(0.9, verdict))).evaluate(shown)
+    assert (found.accepted, found.approved) == (False, approved)
+
+
 def test_what_was_accepted_is_so_no_more_when_a_test_is_seen_to_fail():
     model = says(opinion(0.9, "accept"))
     accepted = Judge(model).evaluate(case(PASSING, goals=(), baseline=PASSING))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent.actions import Observation, Submit
 from agent.engine.selection import choose
 from agent.measure import Outcome, SuiteReport
 from agent.policy import Position
@@ -21,6 +22,7 @@ from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.run import Run
 from agent.run.tree.evaluation import Evaluation
+from agent.run.tree.node import Step
 from agent.search.best_first import BestFirst
 from agent.solver.refine.gates import needed
 from agent.solver.refine.local import last_right, repairs
@@ -61,6 +63,14 @@ class TestTheFirstRound:
     def test_is_followed_by_another_where_no_patch_solves_the_task(self, found: Any) -> None:
         decision = needed(ranking(*found), 1, 1)
         assert (decision.refine, decision.why) == (True, "hard: no patch solves the task")
+
+    @pytest.mark.parametrize(("approved", "refine"), [(1.0, False), (0.0, True)])
+    def test_is_the_last_where_a_critic_approved_a_patch_that_declares_what_it_breaks(
+        self, approved: float, refine: bool
+    ) -> None:
+        evaluation = Evaluation(0.9, False, {"progress": 0.0, "harm": 0.1, "accept": 0.0, "approved": approved})
+        declares = replace(entrant(1).candidate, evaluation=evaluation, grade=Grade.DECLARED)
+        assert needed(ranking(Entrant(declares, facts(declares))), 1, 1).refine == refine
 
     def test_is_the_last_where_rollouts_agree(self) -> None:
         decision = needed(ranking(entrant(1, progress=1.0, rollouts=3), entrant(2, progress=0.5)), 1, 1)
@@ -178,6 +188,12 @@ class TestALocalRepair:
         assert [order.node for order in repairs(run, [6, 5, 3, 1], [], 9)] == [5, 3, 1]
         assert [order.node for order in repairs(run, [6, 5, 3, 1], [], 2)] == [5, 3]
         assert repairs(run, [1, 3], [], 0) == []
+
+    def test_is_none_of_a_rollout_that_was_submitted_without_a_bad_step(self, run: Run) -> None:
+        done = Step((Submit("Done.", ()),), (Observation("Submitted."),))
+        run.record(Added(replace(node(7, 5, 0.4, steps=(done,)), report=report("b", "c")), 0.0))
+        run.record(Added(replace(node(8, 3, 0.1, steps=(done,)), report=report("b")), 0.0))
+        assert [order.node for order in repairs(run, [5, 3], [], 9)] == [3]
 
     def test_is_none_where_nothing_is_left_to_propose(self, run: Run) -> None:
         run.record(Exhausted(1))

@@ -49,8 +49,9 @@ WORSE = "    if len(numbers) < 4:\n"
 class Attempts:
     """The n-th rollout of the run submits the n-th text in place of the bug, and remembers what it was shown."""
 
-    def __init__(self, *texts, per_wave=2):
+    def __init__(self, *texts, per_wave=2, declares=()):
         self.texts, self.per_wave, self.positions, self.before = texts, per_wave, [], []
+        self.submit = Submit("", tuple(declares))
         self.policy = Scripted(self.answer)
 
     def answer(self, position):
@@ -59,7 +60,7 @@ class Attempts:
         wave = position.briefing.round - 1 if position.briefing else 0
         text = self.texts[wave * self.per_wave + position.index]
         edit = Edit("means.py", BUG, text) if isinstance(text, str) else text
-        return Proposal((edit, Submit()), label=f"attempt {position.index}")
+        return Proposal((edit, self.submit), label=f"attempt {position.index}")
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +134,30 @@ def test_a_round_without_a_known_goal_ends_when_its_majority_submits_the_same_ch
     attempts = Attempts(*SAME_FIX)
     result, _ = go(attempts, of=quiet, rollouts=4, rounds=1)
     assert (len(attempts.positions), result.status, result.rollouts) == (3, "submitted", 3)
+
+
+DECLARATION = ("test_means.py::test_mean: nothing has a mean of 0.0 now",)
+
+
+@pytest.mark.parametrize(("declared", "rollouts", "rounds"), [(DECLARATION, 3, 1), ((), 4, 2)])
+def test_an_approved_patch_that_declares_what_it_breaks_ends_its_round_and_the_search(
+    go, tmp_path, declared, rollouts, rounds
+):
+    quiet = means(tmp_path / "quiet")
+    (quiet / "test_means.py").write_text(
+        "import pytest\nfrom means import mean\n\n\ndef test_mean():\n"
+        "    with pytest.raises(ZeroDivisionError):\n        mean([])\n"
+    )
+    opinion = '{"value": 0.9, "verdict": "accept", "assessment": "It is right."}'
+    attempts = Attempts(
+        *[FIX, SECOND, "    if not numbers:\n", f"{FIX}        pass\n"] * 2, per_wave=4, declares=declared
+    )
+    result, run = go(
+        attempts, of=quiet, rollouts=4, rounds=2, value=Judge(ScriptedModel([answer(opinion)] * 8, "judge"))
+    )
+    assert [len(attempts.positions) >= rollouts, run.round] == [True, rounds]
+    assert (len(attempts.positions) == rollouts) is (rounds == 1)
+    assert result.broken == ("test_means.py::test_mean",)
 
 
 @pytest.mark.parametrize(("verdict", "rollouts"), [("accept", 3), ("refine", 4)])

@@ -28,7 +28,10 @@ from agent.run.run import Run
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
 from agent.solver.summaries import ModelSummariser, summarise
+from agent.solver.summaries.account import read_account
+from agent.solver.summaries.contradictions import RecordedNames, contradictions
 from agent.solver.summaries.faults import Fault
+from agent.solver.summaries.record import record
 from sandboxes.namespace.provider import namespace_provider
 from tests.histories import ENDS, TASK, F, History, P, T, turn
 from tests.projects import GOAL, means, task
@@ -292,6 +295,13 @@ def test_a_model_that_says_other_than_the_record_is_flagged_and_the_record_stand
     facts = ("outcome", "files_changed", "commands", "tests_passed", "tests_failed", "patch_blob", "progress")
     assert all(getattr(summary, fact) == getattr(journal, fact) for fact in facts)
     assert "secret.py" not in summary.files_read
+
+
+@pytest.mark.parametrize("outcome", ["solved", "submitted", "improved"])
+def test_what_was_submitted_may_be_called_improved_or_solved(half, outcome):
+    facts = record(half.run, None, half.run.rollouts()[0])
+    account = read_account(json.dumps({"hypothesis": "x", "outcome": outcome, "progress": ""}))
+    assert contradictions(account, Summary(1, "journal", "submitted"), RecordedNames(facts)) == ()
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ ALONE = 0.1
 MOST = 0.9
 """The highest value of an unsolved state."""
 NOTED = 3
+NAMED = 10
+"""Tests that their author is told of before there is a change: each has to show the issue."""
 MESSAGE_BYTES = 1_500
 
 _OWN_FAULT = re.compile(r"(?:\w+\.)*(?:ImportError|ModuleNotFoundError|NameError|SyntaxError)\b")
@@ -69,7 +71,7 @@ class Finding:
     def headline(self) -> str:
         """The first line in words, without how tests fail."""
         return (
-            f"Your own test shows the issue, and waits for the change: {first_of(self.alone, NOTED)}"
+            f"Your own test shows the issue, and waits for the change: {first_of(self.alone, NAMED)}"
             if self.alone
             else ""
         )

@@ -12,7 +12,7 @@ from agent.counting import counted
 from agent.errors import TooLong
 from agent.models import Ask, Message, Model
 from agent.prompts import render
-from agent.untrusted import one_line
+from agent.untrusted import short_line
 
 _T = TypeVar("_T")
 
@@ -157,8 +157,8 @@ def last_of(kind: type[_T], text: str, key: str) -> _T:
 
 
 def line(text: str) -> str:
-    """A model's text as one printable line, cut to LINE_CHARACTERS."""
-    return one_line(text)[:LINE_CHARACTERS]
+    """A model's text as one printable line, cut to LINE_CHARACTERS, with a mark where it is cut."""
+    return short_line(text, LINE_CHARACTERS)
 
 
 def lines(texts: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agent.actions import Submit
 from agent.measure.ids import holds
+from agent.measure.regressions import regressions
 from agent.run.tree.evaluation import MANIPULATION
 from agent.run.tree.node import Node
 
@@ -66,6 +67,13 @@ def declared(submission: Submit | None, broken: Sequence[str]) -> dict[str, str]
     test, or the file, class or unparametrised function that holds it."""
     entries = submission.contradicted if submission else ()
     return {test: reason for test in broken for reason in [_reason(entries, test)] if reason is not None}
+
+
+def unexplained(node: Node, root: Node) -> list[str]:
+    """The tests that a state breaks and that its submission does not declare to contradict the issue."""
+    broken = regressions(root.report, node.report)
+    explained = declared(node.submission, broken)
+    return [test for test in broken if test not in explained]
 
 
 def _reason(entries: Sequence[str], test: str) -> str | None:

@@ -16,6 +16,7 @@ from agent.engine.components import RoundComponents
 from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
+from agent.run.grade import unexplained
 from agent.run.rollouts import RoundPlan, Summary, is_candidate
 from agent.run.tree.node import ROOT, Node, NodeId
 from agent.solver.candidates import CandidatePool
@@ -71,14 +72,14 @@ class Rounds:
         return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
 
     def _agreed(self) -> bool:
-        """Whether more than half of the round's rollouts, and at least three, break nothing and solve the task or,
-        where no goal is known, were submitted, and make the same change, so that the others cannot outvote it, or were
-        all accepted by a critic. Sampling until the majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
+        """Whether more than half of the round's rollouts, and at least three, succeed (`_is_success`), and make the
+        same change, so that the others cannot outvote it, or were all accepted by a critic. Sampling until the
+        majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
         enough, ends = max(AGREEING, self.parts.rollouts // 2 + 1), self._finished.ends
         if not self.parts.tournament.stop_agreed or self.parts.single_edits or len(ends) < enough:
             return False
         successes = [node for node in map(self.session.run.tree.__getitem__, ends) if self._is_success(node)]
-        if sum(node.evaluation.accepted for node in successes) >= enough:
+        if sum(node.evaluation.approved for node in successes) >= enough:
             return True
         try:
             programs = Counter(map(self.pool.program, successes))
@@ -87,10 +88,12 @@ class Rounds:
         return max(programs.values(), default=0) >= enough
 
     def _is_success(self, node: Node) -> bool:
-        """Whether a state solves the task or, where no goal is known, was submitted and breaks nothing."""
+        """Whether a state solves the task or, where no goal is known, was submitted and breaks only tests that it
+        declares to contradict the issue."""
+        root = self.session.run.tree.root
         if self.pool.scorer.task.goal_tests:
             return node.evaluation.solved
-        return node.submitted and not node.evaluation.harm and is_candidate(node, self.session.run.tree.root)
+        return node.submitted and is_candidate(node, root) and node.report.valid and not unexplained(node, root)
 
     def _late(self) -> bool:
         """Whether only the share of the limits is left that is kept for choosing. Single edits may never finish as many

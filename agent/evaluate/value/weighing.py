@@ -134,23 +134,25 @@ def _parts(case: EvaluationInput, tests: Evaluation, opinions: Mapping[str, Opin
 
 
 def _verdict(case: EvaluationInput, tests: Evaluation, opinions: Collection[Opinion]) -> dict[str, float]:
-    """The critics' joint decision. A state is accepted only if no test contradicts that."""
+    """The critics' joint decision. A state is accepted only if no test contradicts that. If it breaks tests, it is
+    `approved`: its author may say that the issue contradicts them."""
     verdicts = {opinion.verdict for opinion in opinions if opinion.verdict is not None}
     if not verdicts:
         return {}
     convinced = all(opinion.worth >= 0.5 for opinion in opinions)
-    accepted = verdicts == {"accept"} and convinced and _unopposed(case, tests)
-    return {"accept": float(accepted), "abort": float(verdicts == {"abort"})}
+    approved = verdicts == {"accept"} and convinced and _goals_pass(case, tests)
+    parts = {"accept": float(approved and not tests.harm), "abort": float(verdicts == {"abort"})}
+    return parts | {"approved": 1.0} if approved and tests.harm else parts
 
 
 def _earlier_parts(case: EvaluationInput, known: Evaluation, tests: Evaluation) -> dict[str, float]:
     """The parts of an earlier evaluation. An acceptance is withdrawn if a test contradicts it now."""
     parts = dict(known.parts)
-    if "accept" in parts and not _unopposed(case, tests):
+    if "accept" in parts and (tests.harm or not _goals_pass(case, tests)):
         parts["accept"] = 0.0
     return parts
 
 
-def _unopposed(case: EvaluationInput, tests: Evaluation) -> bool:
-    """Whether nothing is broken and all goal tests, if any, pass."""
-    return not tests.harm and (tests.progress == 1.0 or not case.task.goal_tests)
+def _goals_pass(case: EvaluationInput, tests: Evaluation) -> bool:
+    """Whether all goal tests, if any, pass."""
+    return tests.progress == 1.0 or not case.task.goal_tests

@@ -14,7 +14,7 @@ from agent.models import Message
 from agent.policy import Position
 from agent.prompts import render
 from agent.run.rollouts import RoundPlan, Summary
-from agent.untrusted import fence, terminal_text, visible
+from agent.untrusted import fence, short_line
 
 BRIEFING_BYTES = 24_000
 """The size of all summaries together."""
@@ -59,19 +59,16 @@ def _account(name: object, summary: Summary) -> str:
         "insights": summary.insights,
         "contradictions": summary.contradictions,
     }
-    facts = {key: _line(text) for key, text in texts.items()} | {key: _items(items) for key, items in lists.items()}
+    facts = {key: short_line(text, LINE_CHARS) for key, text in texts.items()} | {
+        key: _items(items) for key, items in lists.items()
+    }
     return render("chat_wave_attempt", number=name, outcome=summary.outcome, **facts).strip()
 
 
 def _items(items: tuple[str, ...]) -> list[str]:
     more = [f"... and {len(items) - ITEMS} more"] if len(items) > ITEMS else []
-    return [_line(item) for item in items[:ITEMS]] + more
+    return [short_line(item, LINE_CHARS) for item in items[:ITEMS]] + more
 
 
 def _has_content(plan: RoundPlan | None) -> bool:
     return plan is not None and bool(plan.steps or plan.dependencies or plan.constraints or plan.feedback)
-
-
-def _line(text: str) -> str:
-    line = visible(" ".join(terminal_text(text).split()))
-    return line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS].rpartition(' ')[0]} [...]"

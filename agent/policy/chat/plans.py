@@ -18,7 +18,7 @@ from agent.models import Message, Model
 from agent.models.answers import Abstained, Unreadable
 from agent.policy import Position
 from agent.prompts import render
-from agent.untrusted import visible
+from agent.untrusted import short_line
 
 log = logging.getLogger(__name__)
 
@@ -88,4 +88,4 @@ def _plan(cause: str, body: str) -> AttemptPlan:
 
 
 def _line(text: str) -> str:
-    return visible(" ".join(text.replace("**", "").split())[:LINE_CHARS])
+    return short_line(text.replace("**", ""), LINE_CHARS)

@@ -69,6 +69,11 @@ class Evaluation:
         return self.parts.get("accept", 0.0) >= 0.5
 
     @property
+    def approved(self) -> bool:
+        """Whether a critic wants nothing better, whatever tests it breaks; the goal tests pass."""
+        return self.accepted or self.parts.get("approved", 0.0) >= 0.5
+
+    @property
     def aborted(self) -> bool:
         """Whether critics want the line of work abandoned."""
         return self.parts.get("abort", 0.0) >= 0.5

@@ -1,11 +1,11 @@
 """Gates: whether one more round of rollouts is worth its price, and why.
 
 Easy tasks are left to the vote, and hard ones are refined as long as the best patch gets better: the rules of MAgICoRe
-and ToolACE-R, applied to facts where there are any. Where no goal is known, a patch that was submitted and breaks
-nothing counts as one that solves the task. Among patches that all solve it, the task is hard if the best fails a test
-that another brings, or if the votes contradict each other; votes that all call the last two equally good do not. A
-round that is no better but fixes a test that no earlier round fixed is followed by another, too: that is our own
-choice.
+and ToolACE-R, applied to facts where there are any. Where no goal is known, a patch that was submitted counts as one
+that solves the task if it breaks nothing, or if it declares all that it breaks and a critic accepted it. Among patches
+that all solve it, the task is hard if the best fails a test that another brings, or if the votes contradict each other;
+votes that all call the last two equally good do not. A round that is no better but fixes a test that no earlier round
+fixed is followed by another, too: that is our own choice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def needed(ranking: Ranking, number: int, first: NodeId, *, gate: bool = True, u
     task."""
     if not gate:
         return Decision(True, "the gate is off: every round that was asked for is run")
-    solved = [entrant for entrant in ranking.order if entrant.facts.grade >= Grade.SUBMITTED]
+    solved = [entrant for entrant in ranking.order if _solves(entrant)]
     unsolved = until_solved and not solved
     earlier = [entrant for entrant in ranking.order if entrant.node < first]
     new = [entrant for entrant in ranking.order if entrant.node >= first]
@@ -50,6 +50,11 @@ def needed(ranking: Ranking, number: int, first: NodeId, *, gate: bool = True, u
     if not solved:
         return Decision(True, "hard: no patch solves the task")
     return _among(solved, ranking)
+
+
+def _solves(entrant: Entrant) -> bool:
+    grade = entrant.facts.grade
+    return grade >= Grade.SUBMITTED or (grade is Grade.DECLARED and entrant.accepted)
 
 
 def _better(new: Sequence[Entrant], earlier: Sequence[Entrant]) -> bool:

@@ -13,7 +13,7 @@ from agent.prompts import render
 from agent.run.commands import Order
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
-from agent.untrusted import visible
+from agent.untrusted import short_line, visible
 
 NAMED = 5
 """How many tests of each kind a hint names."""
@@ -22,13 +22,14 @@ NAME_CHARS = 200
 
 def repairs(run: Run, order: Sequence[NodeId], goals: Sequence[str], most: int) -> list[Order]:
     """The starts of at most `most` rollouts, each with a diagnosis as its hint, for the best rollouts first. `order`
-    has the best states of rollouts, best first. Rollouts that were never better than the root, and states that cannot
-    be expanded, are skipped."""
+    has the best states of rollouts, best first. Skipped are rollouts that were never better than the root or that were
+    submitted without a bad step, and states that cannot be expanded."""
     paths = {rollout.best: run.tree.path(rollout.leaf) for rollout in reversed(run.rollouts())}
     orders: dict[NodeId, Order] = {}
     for path in (paths[best] for best in order if best in paths):
         at = last_right(path)
-        if at and run.tree.expandable(path[at].id) and path[at].id not in orders:
+        right_to_the_end = path[-1].submitted and path[-1].value >= path[at].value
+        if at and not right_to_the_end and run.tree.expandable(path[at].id) and path[at].id not in orders:
             orders[path[at].id] = Order("fork", path[at].id, _hint(path, at, goals), by="diagnosis")
     return list(orders.values())[:most]
 
@@ -51,7 +52,7 @@ def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
 def _step(transition: Transition) -> dict[str, object]:
     """What the hint says about the bad step."""
     return {
-        "what": visible(" ".join(transition.node.label.split()))[:NAME_CHARS],
+        "what": short_line(transition.node.label, NAME_CHARS).rstrip("."),
         "broken": _names(transition.broken),
         "mended": _names(transition.fixed),
         "ran": transition.node.report.valid,

@@ -50,7 +50,9 @@ def contradictions(account: Account, journal: Summary, names: RecordedNames) -> 
     """The false statements of the account and the changes that it omits, a sentence each. `journal` is the summary
     without a model."""
     found = list[str]()
-    if account.outcome != journal.outcome and not (account.outcome == "solved" and journal.outcome == "submitted"):
+    if account.outcome != journal.outcome and not (
+        journal.outcome == "submitted" and account.outcome in ("solved", "improved")
+    ):
         found.append(f"it says {account.outcome}; by the tests it is {journal.outcome}")
     found += _of_files(account, journal, names)
     found += _of_tests(account, names)

@@ -36,8 +36,8 @@ def insights(record: Record) -> tuple[str, ...]:
             continue
         if transition.surely_fixed:
             found[f"{what} makes {listed(transition.surely_fixed)} pass"] = None
-        if transition.surely_broken:
-            found[f"{what} breaks {listed(transition.surely_broken)}"] = None
+        if broken := tuple(test for test in transition.surely_broken if test not in record.declared):
+            found[f"{what} breaks {listed(broken)}"] = None
         if own := _own_tests(transition.node, record):
             found[f"{what} makes {own} pass"] = None
         elif transition.none and transition.node.report.valid and record.goals:

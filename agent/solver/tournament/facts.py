@@ -60,6 +60,12 @@ class Entrant:
         return 1 + len(self.others)
 
     @property
+    def accepted(self) -> bool:
+        """Whether a critic wants nothing better, and its author declares every test that it breaks."""
+        evaluation = self.candidate.evaluation
+        return evaluation.accepted or (evaluation.approved and self.facts.grade is Grade.DECLARED)
+
+    @property
     def merit(self) -> Merit:
         """Orders candidates with equal facts where there is no vote or votes are tied. The greater is better: the
         candidate's own test reproduces the issue; more rollouts offer the change; the patch is shorter; the state is

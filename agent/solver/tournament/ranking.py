@@ -125,7 +125,7 @@ def rank(
 
 def _settled(equals: Sequence[Entrant], matrix: Matrix) -> bool:
     """Whether critics accepted each candidate, and each passes the tests of all."""
-    accepted = all(entrant.candidate.evaluation.accepted for entrant in equals)
+    accepted = all(entrant.accepted for entrant in equals)
     tested = any(row.agreed for row in matrix.rows)
     return accepted and tested and all(score == 1.0 for score in matrix.scores([each.node for each in equals]).values())
 
