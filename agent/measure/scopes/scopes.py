@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 
 ESTIMATED = 1 / 6
 """Share of a scope's time that its run may take by estimate: estimates err."""
-LEAST = 1 / 3
-"""Share of that time that tests get even where the rest of a run takes longer than the other two thirds."""
+LEAST = 0.6
+"""Share of that time that tests get, however long the rest of a run takes."""
 PART = 0.7
 """Share of the time left that a part of a long file may take, so that other files have their turn."""
 FEW = 5
