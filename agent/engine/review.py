@@ -158,6 +158,9 @@ class Review:
         """The results of a run of the whole suite, and of the tests that the model added."""
         if not (report.outcomes or self.baseline.outcomes):
             return ["There are no tests to run."]
+        if report.valid and report.scope and not report.outcomes:
+            parts = [f"None of the repository's own tests was run: {report.scope.partition(': ')[2]}."]
+            return parts if finding is None else [*parts, _printed(finding.told)]
         counts = _counts(report)
         parts = [counts if whole else f"The repository's own tests: {counts}"]
         if put_back := self.scorer.put_back(state):

@@ -52,8 +52,9 @@ def shown_candidate(
     }
     change = fenced("change", printable(patch), int(PATCH_BYTES * length))
     same = ": the same ones" if before.failures and {*before.failures} == {*after.failures} else ""
-    found = {"before": counts(before), "after": counts(after) + same, "partial": not after.complete}
-    return render("judge_candidate", patch=change, **found, **tests)
+    found = {"before": counts(before), "after": counts(after) + same}
+    run = {"partial": not after.complete, "scope": visible(after.scope)}
+    return render("judge_candidate", patch=change, **found, **run, **tests)
 
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:
