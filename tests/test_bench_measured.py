@@ -148,7 +148,7 @@ class TestWhatIsKept:
     ) -> None:
         (tmp_path / "file").touch()
         Recorder(batch, [], tmp_path / "file" / "m").ended(TODO[0], ended("1"))
-        assert "what 1 took is not kept for later estimates" in caplog.text
+        assert "the time and cost of 1 cannot be recorded for later estimates" in caplog.text
 
 
 @pytest.mark.slow

@@ -317,7 +317,7 @@ class TestTheExchange:
     def test_goes_on_without_a_repository_that_is_none(self, run, tmp_path, caplog):
         (tmp_path / "shared.git").write_text("")
         assert meet(run, tmp_path / "shared.git").next() is None
-        assert "no states are exchanged" in caplog.text
+        assert "states cannot be exchanged" in caplog.text
 
 
 def meet(run, shared):

@@ -196,6 +196,7 @@ class TestGit:
         "agent/evaluate/verification.py",
         "benchmarks/grading/harness/script.py",
         "benchmarks/data/sources/classic.py",
+        "benchmarks/data/sources/images.py",
         "benchmarks/data/sources/scripts.py",
         "sandboxes/forking/workspace_setup.py",
     )

@@ -189,7 +189,7 @@ class TestALocalRepair:
         assert [order.node for order in repairs(run, [6, 5, 3, 1], [], 2)] == [5, 3]
         assert repairs(run, [1, 3], [], 0) == []
 
-    def test_is_none_of_a_rollout_that_was_submitted_without_a_bad_step(self, run: Run) -> None:
+    def test_is_none_of_a_rollout_that_was_submitted_and_breaks_nothing(self, run: Run) -> None:
         done = Step((Submit("Done.", ()),), (Observation("Submitted."),))
         run.record(Added(replace(node(7, 5, 0.4, steps=(done,)), report=report("b", "c")), 0.0))
         run.record(Added(replace(node(8, 3, 0.1, steps=(done,)), report=report("b")), 0.0))

@@ -389,7 +389,7 @@ def test_a_folder_has_a_file_a_split_and_the_part_of_the_name_chooses(tmp_path: 
 
     assert ids(str(tmp_path)) == ["getmoto__moto-7365"]
     assert ids(f"{tmp_path}:dev") == ["astropy__astropy-12907"]
-    with pytest.raises(UsageError, match=r"no split 'train' but data/dev-00000-of-00001\.jsonl, .*:SPLIT"):
+    with pytest.raises(UsageError, match=r"no split 'train'; it has data/dev-00000-of-00001\.jsonl, .*:SPLIT"):
         ids(f"{tmp_path}:train")
 
 

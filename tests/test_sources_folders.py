@@ -145,7 +145,7 @@ def test_a_refactoring_is_stated_at_the_level_that_the_name_asks_for(refactorben
 
     assert statements(str(refactorbench)) == ["descriptive: add a log parameter"]
     assert statements(f"{refactorbench}:lazy") == ["lazy: add a log parameter"]
-    with pytest.raises(UsageError, match="no level 'vague' but descriptive, base, lazy"):
+    with pytest.raises(UsageError, match="no level 'vague': choose one of descriptive, base, lazy"):
         statements(f"{refactorbench}:vague")
     (refactorbench / "scripts" / "lazy_mapping.py").write_text("import os\n")
     with pytest.raises(UsageError, match="assigns no dict"):

@@ -59,10 +59,9 @@ def _account(name: object, summary: Summary) -> str:
         "insights": summary.insights,
         "contradictions": summary.contradictions,
     }
-    facts = {key: short_line(text, LINE_CHARS) for key, text in texts.items()} | {
-        key: _items(items) for key, items in lists.items()
-    }
-    return render("chat_wave_attempt", number=name, outcome=summary.outcome, **facts).strip()
+    said = {key: short_line(text, LINE_CHARS) for key, text in texts.items()}
+    listed = {key: _items(items) for key, items in lists.items()}
+    return render("chat_wave_attempt", number=name, outcome=summary.outcome, **said, **listed).strip()
 
 
 def _items(items: tuple[str, ...]) -> list[str]:

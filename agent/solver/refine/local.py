@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from agent.evaluate.transitions import Transition, transitions
 from agent.prompts import render
 from agent.run.commands import Order
+from agent.run.grade import unexplained
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import short_line, visible
@@ -22,14 +23,15 @@ NAME_CHARS = 200
 
 def repairs(run: Run, order: Sequence[NodeId], goals: Sequence[str], most: int) -> list[Order]:
     """The starts of at most `most` rollouts, each with a diagnosis as its hint, for the best rollouts first. `order`
-    has the best states of rollouts, best first. Skipped are rollouts that were never better than the root or that were
-    submitted without a bad step, and states that cannot be expanded."""
+    has the best states of rollouts, best first. Skipped are rollouts that were never better than the root or that
+    succeeded as far as is known, and states that cannot be expanded."""
     paths = {rollout.best: run.tree.path(rollout.leaf) for rollout in reversed(run.rollouts())}
     orders: dict[NodeId, Order] = {}
     for path in (paths[best] for best in order if best in paths):
         at = last_right(path)
-        right_to_the_end = path[-1].submitted and path[-1].value >= path[at].value
-        if at and not right_to_the_end and run.tree.expandable(path[at].id) and path[at].id not in orders:
+        if not at or _succeeded(path, goals):
+            continue
+        if run.tree.expandable(path[at].id) and path[at].id not in orders:
             orders[path[at].id] = Order("fork", path[at].id, _hint(path, at, goals), by="diagnosis")
     return list(orders.values())[:most]
 
@@ -38,6 +40,12 @@ def last_right(path: Sequence[Node]) -> int:
     """The index of the state before the first bad step of a rollout: the first state of highest value. 0: no step was
     good."""
     return max(range(len(path)), key=lambda at: (path[at].value, -at))
+
+
+def _succeeded(path: Sequence[Node], goals: Sequence[str]) -> bool:
+    """Whether a rollout was submitted, all goal tests pass, and it breaks only tests that it declares."""
+    leaf = path[-1]
+    return leaf.submitted and all(map(leaf.report.passed, goals)) and not unexplained(leaf, path[0])
 
 
 def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
