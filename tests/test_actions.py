@@ -270,6 +270,13 @@ class TestRunningTests:
         assert suite.asked == [("t.py::a",)]
         assert "Only these tests were run" in seen.text
 
+    def test_says_in_one_line_that_none_was_run_as_no_source_has_changed(self) -> None:
+        nothing = SuiteReport(complete=False, scope="0 of about 9 tests: no source file has changed")
+        seen, _ = self.show(nothing)
+        assert seen.text == (
+            "None of the repository's own tests was run: no source file has changed.\nThe repository is unchanged so far."
+        )
+
     @pytest.mark.parametrize("tests", [("t.py::a",), ()])
     def test_of_a_quick_suite_is_of_all(self, tests: tuple[str, ...]) -> None:
         seen, suite = self.show(self.QUICK, *tests, baseline=self.QUICK)

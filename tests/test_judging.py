@@ -399,6 +399,12 @@ def test_what_breaks_tests_may_be_approved_and_is_not_accepted(verdict, shown, a
     assert (found.accepted, found.approved) == (False, approved)
 
 
+def test_a_judge_is_told_which_tests_were_run_where_not_all_were():
+    part = replace(PASSING, complete=False, scope="2 of about 9 tests: those that reach `a.py`")
+    assert f"these were {part.scope}." in shown_candidate(PASSING, part, b"", "")
+    assert "these were" not in shown_candidate(PASSING, PASSING, b"", "")
+
+
 def test_what_was_accepted_is_so_no_more_when_a_test_is_seen_to_fail():
     model = says(opinion(0.9, "accept"))
     accepted = Judge(model).evaluate(case(PASSING, goals=(), baseline=PASSING))

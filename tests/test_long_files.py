@@ -109,6 +109,14 @@ def test_what_a_run_takes_besides_its_tests_is_taken_off_the_next_scope_but_neve
 
 
 @pytest.mark.namespace
+def test_scopes_learn_from_each_run_of_a_scope_how_long_it_took(lab, measurer, monkeypatch):
+    learned = []
+    monkeypatch.setattr(Scopes, "learn", lambda scopes, report: learned.append(report))
+    report = measurer.measure(lab.state(changed("a * b", "a * 3")))
+    assert [(each.duration_s, each.durations) for each in learned] == [(report.duration_s, report.durations)]
+
+
+@pytest.mark.namespace
 def test_a_part_of_a_long_file_is_run_by_unittest_too(provider, tmp_path):
     edges = "".join(
         f"    def test_{n}(self):\n        self.assertEqual(shapes.edge({n}), {4 * n})\n\n" for n in range(30)

@@ -78,7 +78,7 @@ def half(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def solve_at(provider):
-    """Solves a project in rounds; a second call with the same directory goes on with the run."""
+    """Solves a project in rounds; a second call with the same directory resumes the run."""
 
     def solve_at(directory, of, attempts, *, rollouts=2, rounds=2, on_event=None, waves=None, value=None, **limits):
         with Run.open(directory) as run:

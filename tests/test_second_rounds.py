@@ -139,7 +139,7 @@ def test_an_easy_task_asks_for_no_plan_and_begins_no_second_round(go: Solve, rep
 
 
 class Rollouts:
-    """The first rollout mends a part and then breaks it; the others, and those of the next round, mend nothing."""
+    """The first rollout repairs a part and then breaks it; all others repair nothing."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[Position, str]] = []

@@ -166,6 +166,7 @@ def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
 
 
 def _write_patch(result: Result, patch_out: Path | None) -> Path | None:
+    """The file that holds the patch, which is written to `patch_out` if that is given; None: there is no patch."""
     if not result.patch:
         return None
     if patch_out is None:

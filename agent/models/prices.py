@@ -73,6 +73,6 @@ def listed(name: str, base_url: str | None) -> Price | None:
     costs = entries.get(name) or entries.get(name.partition("/")[2]) or {}
     keys = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
     prompt, completion, cached, written = (costs.get(key) for key in (*keys, "cache_creation_input_token_cost"))
-    if not prompt:  # the list gives 0 where nobody knows, too
+    if not prompt:  # 0 in the list: free, part of a subscription, or unknown
         return None
     return Price(prompt * 1e6, (completion or 0.0) * 1e6, cached and cached * 1e6, written and written * 1e6)

@@ -16,9 +16,9 @@ from agent.engine.components import RoundComponents
 from agent.engine.session import Session
 from agent.errors import RamifyError, Stopped
 from agent.run.events import Round
-from agent.run.grade import unexplained
-from agent.run.rollouts import RoundPlan, Summary, is_candidate
-from agent.run.tree.node import ROOT, Node, NodeId
+from agent.run.grade import succeeded
+from agent.run.rollouts import RoundPlan, Summary
+from agent.run.tree.node import ROOT, NodeId
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
 from agent.solver.refine import brief
@@ -72,13 +72,14 @@ class Rounds:
         return tree.view((FinishedRollouts, solved_only), lambda t: FinishedRollouts(t, solved_only=solved_only))
 
     def _agreed(self) -> bool:
-        """Whether more than half of the round's rollouts, and at least three, succeed (`_is_success`), and make the
-        same change, so that the others cannot outvote it, or were all accepted by a critic. Sampling until the
-        majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
+        """Whether more than half of the round's rollouts, and at least three, succeed (`agent.run.grade.succeeded`),
+        and make the same change, so that the others cannot outvote it, or were all accepted by a critic.
+        Sampling until the majority is clear is Adaptive-Consistency (arXiv 2305.11860)."""
         enough, ends = max(AGREEING, self.parts.rollouts // 2 + 1), self._finished.ends
         if not self.parts.tournament.stop_agreed or self.parts.single_edits or len(ends) < enough:
             return False
-        successes = [node for node in map(self.session.run.tree.__getitem__, ends) if self._is_success(node)]
+        tree, goals = self.session.run.tree, self.pool.scorer.task.goal_tests
+        successes = [node for node in map(tree.__getitem__, ends) if succeeded(node, tree.root, goals)]
         if sum(node.evaluation.approved for node in successes) >= enough:
             return True
         try:
@@ -86,14 +87,6 @@ class Rounds:
         except SandboxError:  # the comparison of the rollouts meets it again, and says so
             return False
         return max(programs.values(), default=0) >= enough
-
-    def _is_success(self, node: Node) -> bool:
-        """Whether a state solves the task or, where no goal is known, was submitted and breaks only tests that it
-        declares to contradict the issue."""
-        root = self.session.run.tree.root
-        if self.pool.scorer.task.goal_tests:
-            return node.evaluation.solved
-        return node.submitted and is_candidate(node, root) and node.report.valid and not unexplained(node, root)
 
     def _late(self) -> bool:
         """Whether only the share of the limits is left that is kept for choosing. Single edits may never finish as many

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from agent.evaluate.transitions import Transition, transitions
 from agent.prompts import render
 from agent.run.commands import Order
-from agent.run.grade import unexplained
+from agent.run.grade import succeeded
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import short_line, visible
@@ -29,9 +29,8 @@ def repairs(run: Run, order: Sequence[NodeId], goals: Sequence[str], most: int) 
     orders: dict[NodeId, Order] = {}
     for path in (paths[best] for best in order if best in paths):
         at = last_right(path)
-        if not at or _succeeded(path, goals):
-            continue
-        if run.tree.expandable(path[at].id) and path[at].id not in orders:
+        repairable = at > 0 and run.tree.expandable(path[at].id) and not succeeded(path[-1], path[0], goals)
+        if repairable and path[at].id not in orders:
             orders[path[at].id] = Order("fork", path[at].id, _hint(path, at, goals), by="diagnosis")
     return list(orders.values())[:most]
 
@@ -40,12 +39,6 @@ def last_right(path: Sequence[Node]) -> int:
     """The index of the state before the first bad step of a rollout: the first state of highest value. 0: no step was
     good."""
     return max(range(len(path)), key=lambda at: (path[at].value, -at))
-
-
-def _succeeded(path: Sequence[Node], goals: Sequence[str]) -> bool:
-    """Whether a rollout was submitted, all goal tests pass, and it breaks only tests that it declares."""
-    leaf = path[-1]
-    return leaf.submitted and all(map(leaf.report.passed, goals)) and not unexplained(leaf, path[0])
 
 
 def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
