@@ -274,7 +274,8 @@ class TestRunningTests:
         nothing = SuiteReport(complete=False, scope="0 of about 9 tests: no source file has changed")
         seen, _ = self.show(nothing)
         assert seen.text == (
-            "None of the repository's own tests was run: no source file has changed.\nThe repository is unchanged so far."
+            "None of the repository's own tests was run: no source file has changed.\n"
+            "The repository is unchanged so far."
         )
 
     @pytest.mark.parametrize("tests", [("t.py::a",), ()])

@@ -193,7 +193,7 @@ class TestALocalRepair:
         done = Step((Submit("Done.", ()),), (Observation("Submitted."),))
         run.record(Added(replace(node(7, 5, 0.4, steps=(done,)), report=report("b", "c")), 0.0))
         run.record(Added(replace(node(8, 3, 0.1, steps=(done,)), report=report("b")), 0.0))
-        assert [order.node for order in repairs(run, [5, 3], [], 9)] == [3]
+        assert [order.node for order in repairs(run, [7, 5, 3, 8], [], 9)] == [3]
 
     def test_is_none_where_nothing_is_left_to_propose(self, run: Run) -> None:
         run.record(Exhausted(1))
