@@ -49,6 +49,14 @@ def expression_tree(source: str) -> ast.expr:
         return ast.parse(source, mode="eval").body
 
 
+def literal(text: str) -> Any:
+    """The value of a Python literal. Raises ValueError, and nothing else, for other text."""
+    try:
+        return ast.literal_eval(expression_tree(text.strip()))
+    except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
+        raise ValueError("it is no literal") from error
+
+
 def python(source: str) -> ast.Module | None:
     """The syntax tree of a Python source; None where it is none, or is nested too deeply."""
     try:

@@ -184,6 +184,17 @@ def test_no_message_advises_to_install_ramify_from_an_index_where_another_projec
     ] == []
 
 
+def test_python_is_parsed_in_one_place_only(syntax):
+    """In Python 3.11, two threads that parse at once can both fail (`agent.parsing.syntax_tree`)."""
+    parsing = {
+        name
+        for name, nodes in syntax.items()
+        for node in nodes
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "ast.parse"
+    }
+    assert parsing == {"agent/parsing.py", "agent/measure/inside/imports.py"}  # the second runs in a process of its own
+
+
 class TestGit:
     """`sandboxes.git.command` decides by what settings git runs on this machine; whoever starts git past it obeys those
     of strangers."""

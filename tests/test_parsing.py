@@ -50,3 +50,14 @@ def threads():
 
 def test_sources_are_parsed_in_several_threads_at_once(threads):
     assert threads(lambda: parsing.python(SOURCE)) == []
+
+
+def test_literals_are_read_in_several_threads_at_once(threads):
+    text = repr([{"a": [1, -2.5, None]}] * 300)
+    assert threads(lambda: parsing.literal(text)) == []
+
+
+@pytest.mark.parametrize("text", ["", "f()", "[1", "(" * 500 + ")" * 500, "{[]: 1}", "1 +"])
+def test_text_that_is_no_literal_is_a_value_error(text):
+    with pytest.raises(ValueError, match="it is no literal|malformed node"):
+        parsing.literal(text)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from agent.evaluate.guard import Flag, text_of
 from agent.measure.diffs import parse
 from agent.measure.ids import file_of
 from agent.measure.protection import Protection
-from agent.parsing import python
+from agent.parsing import literal, python
 from agent.task import Task
 from sandboxes import Provider, Snapshot
 
@@ -158,10 +157,9 @@ def _literal(node: ast.AST) -> str:
 
 def _normal(text: str) -> str:
     try:
-        value: Any = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        return repr(literal(text))
+    except (ValueError, RecursionError):
         return ""
-    return repr(value)
 
 
 def _parsed(source: str) -> ast.Module:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from agent.parsing import literal
 
 Row = Mapping[str, Any]
 
@@ -75,6 +76,6 @@ def _literal(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return literal(text)
+    except ValueError:
         return None
