@@ -173,12 +173,12 @@ class Budget:
             return Stop.BATCH
         return stop
 
-    def used_share(self, but: Collection[Stop] = ()) -> float:
-        """The largest share of one of its own limits that is spent, `but` for these; 0 without limits."""
+    def used_share(self, excluding: Collection[Stop] = ()) -> float:
+        """The highest fraction that is spent of any of its own limits, `excluding` these; 0 without limits."""
         with self._lock:
             spent, nodes = self._spent, self._nodes
         limits = self._limits(spent, nodes)
-        return max((reached / limit for stop, limit, reached in limits if limit and stop not in but), default=0.0)
+        return max((reached / limit for stop, limit, reached in limits if limit and stop not in excluding), default=0.0)
 
     def used_up(self) -> bool:
         """Whether the limit of time, calls, tokens or dollars is reached, so that work in flight should end."""

@@ -239,7 +239,7 @@ def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path)
             assert (tree.proposals.edge_count(0, 1), tree.proposals.edge_count(1, 0)) == (4, 0)
         console = Console(width=200)
         with console.capture() as drawn:
-            console.print(draw(reopened.tree))
+            console.print(draw(reopened.tree, reopened.tree.best().id))
         assert "[proposed 4 times] low" in drawn.get()
 
 

@@ -89,3 +89,19 @@ def test_every_row_whose_checkout_is_in_an_image_is_sealed_last_of_all(row: dict
     workspace = format_of(row).read(row).task.workspace
     assert workspace.path is None
     assert workspace.setup[-1] in (SEALED, SEALED_WHERE_KEPT)
+
+
+def test_other_branches_leave_nothing_behind_where_the_one_that_is_cloned_has_a_single_commit(tmp_path: Path) -> None:
+    upstream = tmp_path / "upstream"
+    upstream.mkdir()
+    git(upstream, "init", "-q", "-b", "main")
+    git(upstream, "commit", "-q", "--allow-empty", "-m", "base")
+    base = git(upstream, "rev-parse", "HEAD").decode().strip()
+    git(upstream, "switch", "-q", "-c", "later")
+    (upstream / "fix").write_text("the fix")
+    git(upstream, "add", "-A")
+    git(upstream, "commit", "-q", "-m", "fix")
+    fix = git(upstream, "rev-parse", "HEAD").decode().strip()
+    git(upstream, "switch", "-q", "main")
+    clones.clone(upstream, base, tmp_path / "clone")
+    assert fix not in git(tmp_path / "clone", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").decode()

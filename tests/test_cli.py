@@ -23,7 +23,7 @@ from agent.errors import RamifyError, UsageError
 from agent.run.commands import Order
 from agent.run.events import Added, Ended, Spent, Started, Steered
 from agent.run.journal import read_events
-from agent.run.paths import STORE
+from agent.run.paths import STORE, note_run
 from agent.run.run import Run
 from sandboxes import Snapshot, Workspace
 from sandboxes.namespace import provider as namespace
@@ -132,8 +132,8 @@ class TestRefusals:
         assert "-c value.model=PROVIDER/NAME" in said.stderr
 
     def test_a_model_without_its_key_is_told_before_there_is_a_run(self, ramify, repo, tmp_path):
-        command = ("solve", "--issue", "x", "--repo", repo, "-c", "model.base_url=http://127.0.0.1:9/v1")
-        refused(ramify(*command, "--policy", "openai/tiny"), 3, "set OPENAI_API_KEY")
+        command = ("solve", "--issue", "x", "--repo", repo)
+        refused(ramify(*command, "--policy", "openai/tiny"), 3, "set OPENAI_API_KEY", "model.base_url")
         refused(ramify(*command, "--value", "judge", "-c", "value.model=openai/tiny"), 3, "set OPENAI_API_KEY")
         assert not (tmp_path / "state").exists()
 
@@ -144,6 +144,7 @@ class TestRefusals:
             ("gpt-5", "write openai/gpt-5"),
             ("mutat", "did you mean mutate?"),
             ("qwen3", "openai/qwen3 with -c model.base_url=URL"),
+            ("opnai/tiny", "did you mean openai/tiny?"),
         ],
     )
     def test_a_model_without_its_provider_is_told_how_to_write_it(self, ramify, repo, name, remedy):
@@ -270,6 +271,14 @@ class TestShow:
         marked = [line.split("*")[1].split()[0] for line in lines if "*" in line]
         assert marked == ["0", "1", "3"]
         assert sum("0.125" in line for line in lines) == 1
+
+    def test_it_marks_the_way_to_the_answer_which_another_state_may_equal_in_value(self, ramify, tmp_path):
+        with Run.open(tmp_path / "equals") as run:
+            for each in (node(0, value=0.1), node(1, 0, 0.1), node(2, 1, 0.1)):
+                run.record(Added(each))
+            run.record(Ended("submitted", "SUBMITTED", 2, True, None, 2.0, {}))
+        lines = ramify("show", "equals").stdout.splitlines()
+        assert [line.split("*")[1].split()[0] for line in lines if "*" in line] == ["0", "1", "2"]
 
     def test_a_child_stands_below_its_parent(self, ramify, recorded):
         lines = ramify("show", recorded).stdout.splitlines()
@@ -631,8 +640,8 @@ class TestHousekeeping:
         def said(*options):
             return [line for line in ramify("clean", *options, **NO_ENGINE).stdout.splitlines() if "states" in line]
 
-        assert said() == []
-        assert said("--states", "--dry-run") == [f"would remove states of run {ended}, 3 MiB"]
+        assert said() == ["the states of 1 run that has ended are kept, 3 MiB: --states removes them"]
+        assert said("--states", "--dry-run") == [f"would remove states of run {ended}, 3 MiB (it can be resumed)"]
         assert (ended / "store").exists()
         assert said("--states", "--yes") == [f"removed states of run {ended}, 3 MiB"]
         assert not (ended / "store").exists()
@@ -648,10 +657,26 @@ class TestHousekeeping:
         with Run.open(solved) as run:
             run.record(Ended("solved", "SOLVED", 3, True, None, 2.0, {}))
         said = ramify("clean", "--states", **NO_ENGINE)
-        refused(said, 2, "1 run that can be resumed", str(limited), "--dry-run", "--yes")
+        refused(said, 2, "1 run that can be resumed", str(limited), "--yes")
         assert (limited / "store").exists()
         shutil.rmtree(limited)
         assert f"removed states of run {solved}, " in ramify("clean", "--states", **NO_ENGINE).stdout
+
+    def test_clean_takes_the_states_of_a_run_that_was_made_elsewhere_which_is_not_resumed_then(
+        self, ramify, recorded, tmp_path, monkeypatch
+    ):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        shutil.copytree(recorded, tmp_path / "elsewhere")
+        (tmp_path / "elsewhere" / "store").mkdir()
+        note_run(tmp_path / "elsewhere")
+        assert (
+            f"removed states of run {tmp_path / 'elsewhere'}, "
+            in ramify("clean", "--states", "--yes", **NO_ENGINE).stdout
+        )
+        refused(
+            ramify("resume", "elsewhere"), 2, "its states were removed", "`ramify clean --states`", "begin a new run"
+        )
+        assert not (tmp_path / "elsewhere" / "store").exists()
 
     @pytest.mark.parametrize(("answer", "kept"), [("n", True), ("y", False)])
     def test_clean_takes_them_where_a_person_says_so(self, environment, recorded, tmp_path, answer, kept):

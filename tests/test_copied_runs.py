@@ -330,7 +330,7 @@ def test_tests_that_take_longer_than_some_starts_are_not_compared_with_a_copy(la
     report = SuiteReport(dict.fromkeys(tests, Outcome.PASSED), durations={tests[0]: 2.0}, complete=False)
     trust = Trust(Baseline(report, pytest.fail), lambda tests: report)
     assert trust.start(tests) is Start.NEW
-    trust.took(tests, replace(report, duration_s=run_s))
+    trust.record_new_run(tests, replace(report, duration_s=run_s))
     assert trust.start(tests) is start
 
 

@@ -26,7 +26,7 @@ def grown(history: tuple[list[int], list[float]]) -> Tree:
 def compared(made: Tree, credit: dict[int, Credit]) -> dict[int, Advantages]:
     """Every step of a tree, with nothing but the tree."""
     peers = Peers()
-    peers.look(made, credit)
+    peers.collect(made, credit)
     return advantages(made, credit, {number: each.value for number, each in credit.items()}, peers)
 
 
@@ -111,7 +111,7 @@ def test_two_trees_that_come_to_a_state_by_different_ways_share_its_group() -> N
     other = tree(node(0), node(1, 0, state="b"), node(2, 1, state="ab"), node(3, 2, 0.0))
     peers, credit = Peers(), [node_credit(each, lambda leaf: leaf.value) for each in (one, other)]
     for each, worth in zip((one, other), credit, strict=True):
-        peers.look(each, worth)
+        peers.collect(each, worth)
     parts = [
         advantages(each, worth, dict.fromkeys(worth, 0.0), peers)
         for each, worth in zip((one, other), credit, strict=True)

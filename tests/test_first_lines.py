@@ -8,6 +8,7 @@ import pytest
 
 from agent.analysis.report.baseline import missing_modules
 from agent.analysis.report.summary import tally
+from agent.cli.next_step import program_name
 from agent.measure import Outcome, SuiteReport
 from tests import commands
 from tests.projects import commit
@@ -28,9 +29,9 @@ def ramify(tmp_path):
         place = tmp_path / "repo"
         if not place.exists():
             commit(place, files)
-        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
-        return commands.ramify([*argv, *(PLAIN if argv[0] == "fix" else ())], cwd=place, env=env)
+        return commands.ramify([*argv, *(PLAIN if argv[0] == "fix" else ())], cwd=place, env=run.env)
 
+    run.env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
     return run
 
 
@@ -74,6 +75,12 @@ def test_where_no_test_fails_there_is_nothing_to_fix(ramify):
 
 
 @pytest.mark.slow
+def test_a_goal_that_passes_already_is_told_so(ramify):
+    said = ramify(WRONG, "fix", "test_calc.py::test_equal")
+    assert said.returncode == 2
+    assert "'test_calc.py::test_equal' passes already, so there is nothing to fix; without a test" in said.stderr
+
+
 def test_missing_modules_are_told_once_with_the_remedy(ramify):
     wants = {f"test_{name}.py": "import nobody_has.it\n\n\ndef test_a():\n    pass\n" for name in "abcd"}
     said = ramify(WRONG | wants, "fix", "-c", "budget.max_nodes=1").stderr
@@ -208,12 +215,46 @@ class TestTheNextStep:
     def test_a_search_that_met_a_limit_can_go_on_with_a_greater_one(self, ramify):
         said = self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
         assert said.startswith("next     ramify resume 2")
-        assert said.endswith(" --max-states N, with a higher limit (it applies to the whole run)")
+        assert " --max-states N, with a higher limit (it applies to the whole run)" in said
 
     @pytest.mark.slow
     def test_how_often_states_were_forked_is_told_to_who_asks_for_more(self, ramify):
         assert "\nstates " not in ramify(WRONG, "fix").stderr
         assert "\nstates   forked " in ramify(WRONG, "fix", "-v").stderr
+
+    def test_the_program_is_named_as_the_shell_finds_it(self, monkeypatch, tmp_path):
+        program = tmp_path / "env" / "bin" / "ramify"
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [str(program), "fix"])
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert program_name() == "env/bin/ramify"
+        monkeypatch.chdir("/")
+        assert program_name() == str(program)
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(program.parent))
+        assert program_name() == "ramify"
+
+    @pytest.mark.slow
+    def test_a_search_without_a_model_that_met_a_limit_may_be_begun_with_one(self, ramify):
+        assert "a new run with a model: --model NAME" in self.last(ramify(WRONG, "fix", "-c", "budget.max_nodes=1"))
+
+    @pytest.mark.slow
+    def test_a_patch_whose_checkout_is_gone_is_refused_with_the_remedy(self, ramify, tmp_path):
+        name = self.last(ramify(WRONG, "fix")).split()[-1]
+        (tmp_path / "repo").rename(tmp_path / "moved")
+        said = commands.ramify(["apply", name], cwd=tmp_path, env=ramify.env)
+        assert said.returncode == 2
+        assert f"{tmp_path / 'repo'}: there is no such directory any more; name a checkout with --repo" in said.stderr
+        assert commands.ramify(["apply", name, "--repo", "moved"], cwd=tmp_path, env=ramify.env).returncode == 0
+
+    @pytest.mark.slow
+    def test_outside_a_checkout_nothing_is_applied_that_was_not_named(self, ramify, tmp_path):
+        name = self.last(ramify(WRONG, "fix")).split()[-1]
+        said = commands.ramify(["apply"], cwd=tmp_path, env=ramify.env)
+        assert said.returncode == 2
+        assert f"this is no git checkout: name the run, such as the last one, {name}" in said.stderr
 
     @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):

@@ -139,13 +139,21 @@ def test_what_is_asked_again_is_shown_a_line_each(told: Told) -> None:
 def test_a_server_that_is_not_there_ends_the_run_at_once_with_its_address(namespaces: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.2", 0)) as closed:
         address = f"http://127.0.0.2:{closed.getsockname()[1]}"
-    env = {**os.environ, "OPENAI_API_KEY": KEY, "XDG_STATE_HOME": str(tmp_path)}
+    env = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    env |= {"XDG_STATE_HOME": str(tmp_path)}
     options = ["--policy", "openai/tiny", "-c", f"model.base_url={address}/v1", "-c", "sandbox.kind=namespace"]
     done = ramify(["solve", "--issue", "x", *options, "--json"], cwd=means(tmp_path / "repo"), env=env)
     assert done.returncode == 4, done.stderr
     assert f"no connection to {address}: [Errno 111] Connection refused" in done.stderr
     assert "attempt" not in done.stderr
+    assert "no model read the issue" not in done.stderr
     assert json.loads(done.stdout)["stop"] == "failed"
+    with servers() as serve:
+        server = serve(lambda body: says("I give up."))
+        again = ramify(["resume", "--base-url", server.url, "--json"], cwd=tmp_path / "repo", env=env)
+    assert "no connection" not in again.stderr
+    assert json.loads(again.stdout)["spent"]["propose"]["model_calls"] > 0
+    assert server.keys[0] == "Bearer none"
 
 
 @pytest.mark.slow

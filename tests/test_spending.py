@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from agent.run.events import Added, Begun
+from agent.budget import Usage
+from agent.run.events import Added, Begun, Spent
 from agent.run.run import Run
 from agent.run.schedule import ScheduleEntry
-from agent.run.spending import seconds_of_lines
+from agent.run.spending import activity_of, seconds_of_lines
 from agent.run.tree.choice import Choice
 from tests.trees import node
 
@@ -34,3 +35,14 @@ def test_a_line_takes_the_seconds_of_its_own_states_also_where_lines_run_beside_
 
 def test_the_seconds_of_a_line_are_unknown_where_an_earlier_version_did_not_record_when_it_began(tmp_path):
     assert branched(tmp_path / "run", (None, 4.0), (4.0, 9.0), (5.0, 12.0)) == [None, 7.0]
+
+
+def test_a_call_that_fails_is_counted_for_what_it_was_asked_for():
+    usage = Usage(model_calls=1, unpriced_calls=1)
+    assert [activity_of(Spent(usage, what)) for what in ("policy", "value", "judge", "model", "tests")] == [
+        "propose",
+        "judge",
+        "choose",
+        "propose",
+        "measure",
+    ]

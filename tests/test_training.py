@@ -357,7 +357,7 @@ class TestRowsOfEdits:
         for exporter in by.values():
             assert isinstance(exporter, Compares)
             for run in runs:
-                exporter.look(run)
+                exporter.collect(run)
         assert [row["label"] for run in runs for row in by["kto"](run) if "label" in row] == [True] * 4
         assert [row for run in runs for row in by["preference"](run)] == [NONE] * 2
 

@@ -19,7 +19,7 @@ SHOWN = 80
 """Characters of a model's text that an error message repeats."""
 KEPT = 2_000
 """Characters kept of the arguments of a call that cannot be parsed."""
-_NAMES = {alias: name for name, tool in TOOLS.items() for alias in (name, *tool.also)}
+_NAMES = {alias: name for name, tool in TOOLS.items() for alias in (name, *tool.aliases)}
 _EDITORS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "file_editor", "editor", "text_editor"})
 """Tools of other programs whose parameter `command` names one of our tools."""
 _IGNORED = frozenset(
@@ -79,7 +79,7 @@ def _object(name: str, arguments: str) -> dict[str, Any]:
 
 def _arguments(tool: str, values: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """The values by the parameters' own names, converted to their types."""
-    names = {alias: name for name, parameter in parameters.items() for alias in parameter.also}
+    names = {alias: name for name, parameter in parameters.items() for alias in parameter.aliases}
     names |= {name: name for name in parameters}
     arguments: dict[str, Any] = {}
     for key, value in values.items():
@@ -94,7 +94,7 @@ def _arguments(tool: str, values: Mapping[str, Any], parameters: Mapping[str, Pa
                 raise BadCall(f"{tool} was given {name!r} twice, once as {key!r}")
     required = (name for name, parameter in parameters.items() if parameter.required)
     if missing := next((name for name in required if name not in arguments), None):
-        raise BadCall(f"{tool} needs the parameter {missing!r}. {parameters[missing].text}".strip(" ."))
+        raise BadCall(f"{tool} needs the parameter {missing!r}. {parameters[missing].description}".strip(" ."))
     return arguments
 
 

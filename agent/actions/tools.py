@@ -26,8 +26,8 @@ class Parameter:
     """One parameter of a tool."""
 
     type: Literal["string", "command", "integer", "number", "boolean", "strings", "range", "edits"]
-    text: str = ""
-    also: tuple[str, ...] = ()
+    description: str = ""
+    aliases: tuple[str, ...] = ()
     """Other names that models use for it."""
     required: bool = False
     offered: bool = True
@@ -43,14 +43,14 @@ class Parameter:
 class Tool:
     """A tool that a model may call."""
 
-    text: str
+    description: str
     parameters: Mapping[str, Parameter]
     action: type[Action]
     make: Callable[..., Action]
     """Makes the action from parameters by name; has a default for each optional parameter."""
     arguments: Callable[[Any], Mapping[str, Any]]
     """The inverse of `make`: the parameters of an action."""
-    also: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     """Other names that models use for it, in lower case."""
     offered: bool = True
     """False: accepted, but not in the schema."""
@@ -101,22 +101,22 @@ def _replacement(edit: Replacement) -> dict[str, Any]:
 _PATH = Parameter(
     "string",
     required=True,
-    also=("file_path", "filename", "file_name", "filepath", "file", "target_file", "dir_path", "directory", "paths"),
+    aliases=("file_path", "filename", "file_name", "filepath", "file", "target_file", "dir_path", "directory", "paths"),
 )
-_OLD = Parameter("string", also=("old", "old_string", "old_text"), binary=True)
-_NEW = Parameter("string", also=("new", "new_string", "new_text", "insert_text"), binary=True)
-_ALL = Parameter("boolean", also=("allow_multiple",))
+_OLD = Parameter("string", aliases=("old", "old_string", "old_text"), binary=True)
+_NEW = Parameter("string", aliases=("new", "new_string", "new_text", "insert_text"), binary=True)
+_ALL = Parameter("boolean", aliases=("allow_multiple",))
 REPLACEMENT = {"old_str": replace(_OLD, required=True), "new_str": replace(_NEW, required=True), "replace_all": _ALL}
 """The parameters of one of the `edits`."""
 TOOLS: Mapping[str, Tool] = {
     "bash": Tool(
         "Run a bash command in the repository's root, in a fresh shell.",
         {
-            "command": Parameter("command", required=True, also=("cmd", "script", "bash_command")),
+            "command": Parameter("command", required=True, aliases=("cmd", "script", "bash_command")),
             "timeout": Parameter(
                 "number",
                 "Seconds; a longer command is killed and its changes are undone. Default 60, at most 900.",
-                also=("timeout_s", "timeout_seconds", "timeout_sec"),
+                aliases=("timeout_s", "timeout_seconds", "timeout_sec"),
                 least=1,
                 most=900,
             ),
@@ -124,7 +124,7 @@ TOOLS: Mapping[str, Tool] = {
         Shell,
         lambda command, timeout=60.0: Shell(command, timeout),
         lambda it: {"command": it.command, "timeout": it.timeout_s},
-        also=(
+        aliases=(
             "shell",
             "execute_bash",
             "bash_tool",
@@ -140,25 +140,25 @@ TOOLS: Mapping[str, Tool] = {
         {
             "path": _PATH,
             "view_range": Parameter("range", "[first, last]; -1: the last line."),
-            "start": Parameter("integer", offered=False, least=0, also=("start_line", "line_start", "offset")),
-            "end": Parameter("integer", offered=False, least=-1, also=("end_line", "line_end")),
+            "start": Parameter("integer", offered=False, least=0, aliases=("start_line", "line_start", "offset")),
+            "end": Parameter("integer", offered=False, least=-1, aliases=("end_line", "line_end")),
             "limit": Parameter("integer", offered=False, least=0),
         },
         View,
         _view,
         lambda it: {"path": it.path, "view_range": (it.start, it.end or -1)},
-        also=("read", "read_file", "view_file", "open", "open_file", "cat", "ls", "list_dir", "list_files"),
+        aliases=("read", "read_file", "view_file", "open", "open_file", "cat", "ls", "list_dir", "list_files"),
     ),
     "search": Tool(
         "Show the lines that match a POSIX extended regular expression (grep -E) in a file or below a directory.",
         {
-            "pattern": Parameter("string", required=True, also=("query", "regex", "search_term")),
-            "path": Parameter("string", "Default: the whole repository.", also=_PATH.also),
+            "pattern": Parameter("string", required=True, aliases=("query", "regex", "search_term")),
+            "path": Parameter("string", "Default: the whole repository.", aliases=_PATH.aliases),
         },
         Search,
         Search,
         lambda it: {"pattern": it.pattern, "path": it.path},
-        also=("grep", "grep_search", "search_files", "search_file_content", "search_dir", "rg"),
+        aliases=("grep", "grep_search", "search_files", "search_file_content", "search_dir", "rg"),
         offered=False,
     ),
     "edit": Tool(
@@ -169,7 +169,7 @@ TOOLS: Mapping[str, Tool] = {
             "new_str": _NEW,
             "replace_all": _ALL,
             "edits": Parameter(
-                "edits", "Several replacements instead, in order: all are made or none.", also=("replacements",)
+                "edits", "Several replacements instead, in order: all are made or none.", aliases=("replacements",)
             ),
             "insert_line": Parameter("integer", "Without `old_str`: insert `new_str` after this line.", least=0),
             "line": Parameter("integer", offered=False, least=1),
@@ -177,40 +177,42 @@ TOOLS: Mapping[str, Tool] = {
         Edit,
         _edit,
         _edit_arguments,
-        also=("str_replace", "insert", "multiedit", "multi_edit", "edit_file", "replace", "string_replace"),
+        aliases=("str_replace", "insert", "multiedit", "multi_edit", "edit_file", "replace", "string_replace"),
     ),
     "create": Tool(
         "Create a file, or replace all of it.",
         {
             "path": _PATH,
-            "file_text": Parameter("string", required=True, also=("content", "contents", "text"), binary=True),
+            "file_text": Parameter("string", required=True, aliases=("content", "contents", "text"), binary=True),
         },
         Write,
         lambda path, file_text: Write(path, file_text),
         lambda it: {"path": it.path, "file_text": it.content},
-        also=("write", "write_file", "write_to_file", "create_file"),
+        aliases=("write", "write_file", "write_to_file", "create_file"),
     ),
     "run_tests": Tool(
         "Run the test suite, compare it with the unchanged code, and show what of your diff you have not seen.",
         {
             "tests": Parameter(
-                "strings", "Ids of tests; default: all.", also=("test", "test_ids", "ids", "path", "paths", "test_path")
+                "strings",
+                "Ids of tests; default: all.",
+                aliases=("test", "test_ids", "ids", "path", "paths", "test_path"),
             )
         },
         RunTests,
         RunTests,
         lambda it: {"tests": it.tests},
-        also=("test", "run_test"),
+        aliases=("test", "run_test"),
     ),
     "debug": Tool(
         "Run one failing test in a copy and show the values on the way to its failure.",
         {
-            "test": Parameter("string", "Its id.", required=True, also=("test_id", "tests")),
+            "test": Parameter("string", "Its id.", required=True, aliases=("test_id", "tests")),
             "probes": Parameter(
                 "strings",
                 "Each `PATH:LINE: EXPRESSION`, `PATH:LINE` (all local names) or a function's name (its calls). "
                 "Default: the last call of each function.",
-                also=("probe",),
+                aliases=("probe",),
             ),
         },
         Debug,
@@ -218,21 +220,22 @@ TOOLS: Mapping[str, Tool] = {
         lambda it: {"test": it.test, "probes": it.probes},
     ),
     "submit": Tool(
-        "End the work. What you have not seen of your diff, or broke unawares, is shown first.",
+        "End the work. You are first shown any part of your diff that you have not seen, and any test that you broke "
+        "without noticing.",
         {
             "message": Parameter(
-                "string", "What was wrong and what was changed.", also=("summary", "result", "answer")
+                "string", "What was wrong and what was changed.", aliases=("summary", "result", "answer")
             ),
             "contradicted_tests": Parameter(
                 "strings",
                 "Existing tests that assert what the issue calls wrong, each as `TEST_ID: why`.",
-                also=("contradicted",),
+                aliases=("contradicted",),
             ),
         },
         Submit,
         lambda message="", contradicted_tests=(): Submit(message, contradicted_tests),
         lambda it: {"message": it.message, "contradicted_tests": it.contradicted},
-        also=("finish", "complete", "attempt_completion"),
+        aliases=("finish", "complete", "attempt_completion"),
     ),
 }
 _OF_ACTION = {tool.action: name for name, tool in TOOLS.items()}
@@ -249,7 +252,7 @@ def schema(*, debug: bool = True) -> tuple[dict[str, Any], ...]:
     return tuple(
         {
             "type": "function",
-            "function": {"name": name, "description": tool.text, "parameters": _object(tool.parameters)},
+            "function": {"name": name, "description": tool.description, "parameters": _object(tool.parameters)},
         }
         for name, tool in TOOLS.items()
         if tool.offered and (debug or name != "debug")
@@ -282,7 +285,7 @@ def _property(parameter: Parameter) -> dict[str, Any]:
         kind: dict[str, Any] = {"type": "array", "items": _object(REPLACEMENT)}
     else:
         kind = _PLAIN.get(parameter.type, {"type": parameter.type})
-    return kind | ({"description": parameter.text} if parameter.text else {})
+    return kind | ({"description": parameter.description} if parameter.description else {})
 
 
 def is_object(arguments: str) -> bool:

@@ -37,7 +37,7 @@ from agent.models.prices import UNPRICED_LIMITS, listed
 from agent.prompts import SHIPPED, Prompts, using
 from agent.run.events import Event
 from agent.run.eviction import forget_unrecorded
-from agent.run.paths import STORE, begun
+from agent.run.paths import STORE, begun, store_of
 from agent.run.run import Run
 from agent.run.schedule import Schedule
 from agent.settings import MODEL_FREE_POLICIES, Settings
@@ -150,20 +150,29 @@ def resume(
     directory: Path,
     *,
     budget: Mapping[str, Any] | None = None,
+    base_url: str | None = None,
     cancel: threading.Event | None = None,
     on_event: Callable[[Event], None] | None = None,
     unfinished: bool = False,
 ) -> Result:
-    """Resume a run exactly as it was begun, with new values for the limits in `budget`; with `unfinished`, first go on
-    with the rollouts that were left when as many as were needed had finished, whether the run is over or not.
+    """Resume a run exactly as it was begun, with new values for the limits in `budget`, and with its models at
+    `base_url` if that is given; with `unfinished`, first go on with the rollouts that were left when as many as were
+    needed had finished, whether the run is over or not.
 
     Raises:
-        agent.errors.UsageError: the directory holds no run, or one that leaves no rollouts unfinished.
+        agent.errors.UsageError: the directory holds no run, one whose states were removed, or one that leaves no
+            rollouts unfinished.
         agent.errors.ConfigError: as `require_prices`.
         agent.errors.RamifyError, sandboxes.SandboxError: as `start`.
     """
     started = begun(directory)
-    settings = restore(started.settings, flags={f"budget.{name}": limit for name, limit in (budget or {}).items()})
+    if not (store_of(directory).is_dir() or _is_finished(directory)):
+        raise UsageError(
+            f"{directory} cannot be resumed: its states were removed, as `ramify clean --states` does; begin a new run "
+            "with `ramify fix` or `ramify solve`"
+        )
+    changes: dict[str, object] = {f"budget.{name}": limit for name, limit in (budget or {}).items()}
+    settings = restore(started.settings, flags=changes | ({"model.base_url": base_url} if base_url else {}))
     if budget and "max_usd" in budget:
         require_prices(settings)
     if unfinished and (settings.single_edits or settings.delegate):
@@ -171,6 +180,11 @@ def resume(
         raise UsageError(f"{directory} {kind}, and leaves no rollouts unfinished: leave out --unfinished")
     task = load_task(started.task)
     return start(task, settings, directory, cancel=cancel, on_event=on_event, unfinished=unfinished)
+
+
+def _is_finished(directory: Path) -> bool:
+    with Run.read(directory) as run:
+        return run.finished
 
 
 def _delegation(

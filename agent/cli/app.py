@@ -30,6 +30,7 @@ from agent.cli import train as cli_train
 from agent.cli.ci.failures import failures_told
 from agent.cli.help import EXIT_CODES, example, new_app
 from agent.cli.run_list import LAST, RunDir
+from agent.counting import counted
 from agent.errors import UsageError
 
 app = new_app(no_args_is_help=True, epilog=EXIT_CODES)
@@ -63,7 +64,8 @@ def solve(
     repo: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="A git checkout, which is only read. Default: the one in the image, else this one."
+            metavar="DIR",
+            help="A git checkout, which is only read. Default: this directory; with --image, the one in the image.",
         ),
     ] = None,
     issue_text: Annotated[str | None, typer.Option("--issue", metavar="TEXT", help="The text of the issue.")] = None,
@@ -136,6 +138,9 @@ def resume_run(
     max_usd: options.MaxUsd = None,
     max_tokens: options.MaxTokens = None,
     max_seconds: options.MaxSeconds = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="The address of the model's server, if it has changed.")
+    ] = None,
     as_json: options.Json = False,
     patch_out: options.PatchOut = None,
     apply: options.Apply = False,
@@ -144,7 +149,8 @@ def resume_run(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue."""
+    """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue: limits are those of
+    the whole run."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
     from agent.cli.interactive import OutputOptions, parse_accept, run_interactively, say
@@ -160,7 +166,8 @@ def resume_run(
         say(f"run {run}")
     progress = Progress(quiet=quiet)
     progress.catch_up(run, budget)
-    raise typer.Exit(run_interactively(partial(resume, run, budget=budget, unfinished=unfinished), output, progress))
+    search = partial(resume, run, budget=budget, base_url=base_url, unfinished=unfinished)
+    raise typer.Exit(run_interactively(search, output, progress))
 
 
 def doctor(
@@ -203,7 +210,7 @@ def clean(
         bool,
         typer.Option(
             "--all",
-            help="Also remove leftovers of other users and state directories, and what users of the engine share.",
+            help="Also remove what other users and state directories left, and what all users of the engine share.",
         ),
     ] = False,
     yes: Annotated[
@@ -214,7 +221,7 @@ def clean(
     ] = False,
 ) -> None:
     """Remove what earlier runs left on this machine. It lists what it removes, and keeps journals and patches."""
-    from agent.cli.cleanup import leftovers
+    from agent.cli.cleanup import kept_states, leftovers, resumable
 
     done = "would remove" if dry_run else "removed"
     count = size = 0
@@ -223,8 +230,12 @@ def clean(
         if dry_run or left.remove():
             count, size = count + 1, size + left.size_bytes
             run = f" of run {left.store.parent}" if left.store else ""
-            sys.stdout.write(f"{done} {left.name}{run}, {left.size_bytes / (1 << 20):.0f} MiB\n")
-    sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n")
+            remark = " (it can be resumed)" if dry_run and left.store and resumable(left.store.parent) else ""
+            sys.stdout.write(f"{done} {left.name}{run}, {left.size_bytes / (1 << 20):.0f} MiB{remark}\n")
+    sys.stdout.write(f"{done} {count} in all, {size / (1 << 20):.0f} MiB\n" if count else "nothing to remove\n")
+    if not states and (kept := kept_states())[0]:
+        runs = counted(kept[0], "run that has ended", "runs that have ended")
+        sys.stdout.write(f"the states of {runs} are kept, {kept[1] / (1 << 20):.0f} MiB: --states removes them\n")
 
 
 ELSEWHERE = {"bench": "benchmarks.cli.app", "serve-report": "benchmarks.cli.site", "round": "benchmarks.cli.round"}

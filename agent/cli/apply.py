@@ -12,6 +12,7 @@ from agent.cli.run_list import LAST, RunDir
 
 
 def apply(
+    context: typer.Context,
     run: RunDir = LAST,
     repo: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Apply it there. Default: the checkout that was searched.")
@@ -21,8 +22,13 @@ def apply(
     """Apply the patch of a run to its checkout, whole or not at all. Exit code 1 if it is not solved or submitted."""
     from agent.cli.interactive import apply_answer, parse_accept
     from agent.cli.runs import answer_of, read_run
-    from agent.run.paths import checkout_of
+    from agent.errors import UsageError
+    from agent.run.paths import checkout_of, name_of
+    from sandboxes.git.foreign import locate
 
+    source = context.get_parameter_source("run")
+    if source is not None and source.name == "DEFAULT" and repo is None and locate(Path.cwd()) is None:
+        raise UsageError(f"this is no git checkout: name the run, such as the last one, {name_of(run)}")
     kinds = parse_accept(accept)
     place = repo or checkout_of(run, "name the checkout: --repo DIR")
     with read_run(run) as opened:

@@ -51,7 +51,7 @@ def inspect(path: Path) -> Checkout:
         raise _unusable(path, "it is not a git directory, or points to one that is missing")
     if repository is None:
         remedy = f"make it one: git -C {path} init && git -C {path} add -A && git -C {path} commit -m base"
-        raise UsageError(f"--repo {path} is not a git repository; {remedy}")
+        raise UsageError(f"--repo {path} is not a git repository; name one with --repo DIR, or {remedy}")
     root = repository.work_tree
     if root is None:
         raise UsageError(f"--repo {path} is a bare repository; clone it and name the clone: git clone {path} DIR")
@@ -90,6 +90,8 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
         agent.errors.RamifyError: a file cannot be written. Nothing was applied in any case.
     """
     refused = f"nothing was applied to {path}"
+    if not path.is_dir():
+        raise UsageError(f"{refused}: there is no such directory any more; name a checkout with --repo DIR")
     try:
         if (changed := outdated(patch, partial(_side, path))) and is_applied(patch, partial(_side, path)):
             raise UsageError(f"{refused}: the patch is applied there already")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import typer
 
-from agent.counting import counted
+from agent.counting import counted, first_of
 from agent.errors import JournalError, UsageError
-from agent.run.paths import STORE, runs_dir
+from agent.run.paths import STORE, known_runs
 from agent.run.run import Run
 from sandboxes import SandboxError
 from sandboxes.cleanup import Leftover
@@ -26,6 +26,8 @@ from sandboxes.namespace import provider as namespace
 
 log = logging.getLogger(__name__)
 
+SHOWN = 5
+"""How many runs a message names."""
 HOUR_S = 3600.0
 UNUSED_S = 30 * 24 * HOUR_S
 """Environments and set-ups that are unused for this long are removed; they are built again when needed."""
@@ -66,20 +68,21 @@ def leftovers(
 
 def _confirm(stores: Iterable[Path]) -> None:
     """Ask before the states of runs that can be resumed are removed."""
-    runs = [run for run in sorted({store.parent for store in stores}) if _resumable(run)]
+    runs = [run for run in sorted({store.parent for store in stores}) if resumable(run)]
     if not runs:
         return
     these = counted(len(runs), "run")
     if not sys.stdin.isatty():
         raise UsageError(
-            f"this would remove the states of {these} that can be resumed ({runs[0]}{', ...' if runs[1:] else ''}): "
-            "list them with --dry-run, and confirm with --yes"
+            f"this would remove the states of {these} that can be resumed ({first_of([*map(str, runs)], SHOWN)}); "
+            "confirm with --yes"
         )
     sys.stderr.writelines(f"{run} can be resumed\n" for run in runs)
     typer.confirm(f"Remove the states of {these} that can be resumed?", abort=True, err=True)
 
 
-def _resumable(run: Path) -> bool:
+def resumable(run: Path) -> bool:
+    """Whether the search of a run is not over."""
     if not (run / "journal.jsonl").exists():
         return False
     with Run.read(run) as read:
@@ -87,10 +90,17 @@ def _resumable(run: Path) -> bool:
 
 
 def _stores_of_ended_runs() -> Iterator[Path]:
-    for journal in sorted(runs_dir().glob("*/journal.jsonl")):
-        store = journal.parent / STORE
-        if store.is_dir() and not _is_reference(store) and _ended(journal.parent):
+    for run in sorted(known_runs()):
+        store = run / STORE
+        if store.is_dir() and not _is_reference(store) and _ended(run):
             yield store
+
+
+def kept_states() -> tuple[int, int]:
+    """How many runs have states that `--states` would remove, and their bytes. What a container engine keeps is not
+    counted."""
+    sizes = [weigh(store) for store in _stores_of_ended_runs()]
+    return len(sizes), sum(sizes)
 
 
 def _is_reference(store: Path) -> bool:

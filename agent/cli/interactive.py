@@ -50,7 +50,7 @@ class OutputOptions:
     accept: tuple[Literal["declared"], ...] = ()
     """`declared`: apply a submitted patch although it breaks tests that the model declared to be wrong."""
     strict: bool = False
-    """Exit with code 1 for such a patch."""
+    """Exit with code 1 for a patch that breaks tests which the model declared to be wrong."""
     summary_md: Path | None = None
     """A file to append a summary in Markdown to."""
     quiet: bool = False
@@ -201,8 +201,8 @@ def _interruptible() -> Iterator[_Interruption]:
         interruption.cancel.set()
         for signal_ in handlers:
             signal.signal(signal_, signal.SIG_DFL)
-        say("stopping; the best patch so far, if any, will be patch.diff in the run (until then salvaged.patch)")
-        say("(a second signal ends the process at once)")
+        say("stopping: the best patch so far will be patch.diff in the run's directory")
+        say("(a second signal ends the process at once, and leaves salvaged.patch there instead)")
 
     handlers = {signal_: signal.signal(signal_, stop) for signal_ in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,18 +30,30 @@ RESUMABLE = (*RAISED, Stop.INTERRUPTED, Stop.FAILED)
 
 def next_step(result: Result, applied_to: Path | None) -> str:
     """Look at what was applied, apply what can be, continue what was cut short, or look at the search."""
-    run = shlex.quote(name_of(result.run_dir))
+    ramify, run = program_name(), shlex.quote(name_of(result.run_dir))
     if applied_to is not None:
         return f"git -C {shlex.quote(str(applied_to))} diff"
     if result.resolved or result.grade is Grade.DECLARED:
         accept = "" if result.resolved else " --accept declared"
-        return f"ramify apply {run}{accept}" if _has_checkout(result.run_dir) else f"ramify show {run} --patch"
+        return f"{ramify} apply {run}{accept}" if _has_checkout(result.run_dir) else f"{ramify} show {run} --patch"
     if result.stop in RAISED:
         spent = f", and {result.seconds:.0f} s are used up" if result.stop is Stop.TIME else ""
-        return f"ramify resume {run} {RAISED[result.stop]}, with a higher limit (it applies to the whole run{spent})"
+        higher = (
+            f"{ramify} resume {run} {RAISED[result.stop]}, with a higher limit (it applies to the whole run{spent})"
+        )
+        return higher if result.usage.model_calls else f"{higher}; or a new run with a model: --model NAME"
     if not (result.nodes or is_begun(result.run_dir)):
         return "the same command again; this run had not begun"
-    return f"ramify {'resume' if result.stop in RESUMABLE else 'show'} {run}"
+    return f"{ramify} {'resume' if result.stop in RESUMABLE else 'show'} {run}"
+
+
+def program_name() -> str:
+    """How a person calls this program: by its name where the shell finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name != "ramify" or shutil.which("ramify"):
+        return "ramify"
+    here = Path.cwd()
+    return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))
 
 
 def _has_checkout(run: Path) -> bool:

@@ -156,7 +156,7 @@ def _repository(task: dict[str, Any]) -> str:
 
 
 def _issue(task: dict[str, Any]) -> str:
-    statement = str(task.get("statement", "")).strip()
+    statement = str(task.get("statement", "")).strip().lstrip("#").strip()
     return statement.splitlines()[0] if statement else ", ".join(task.get("goal_tests", ())) or "failing tests"
 
 

@@ -38,6 +38,8 @@ from sandboxes import Sandbox, SandboxLost, Snapshot
 
 TURNS = 200
 """Turns after which an expansion is measured even when its policy would go on."""
+CACHED = {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
+"""Folders that tests and other tools write to; no label names files in them."""
 FILES_NAMED = 5
 """Changed files in the label of a state."""
 
@@ -337,6 +339,8 @@ class Expansion:
         """The files that differ between two states, and the model's own words."""
         same = after.state_hash == before.state_hash
         changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
-        paths = [change.path for change in changes if not (change.in_git or change.path.endswith(".pyc"))]
+        paths = [
+            change.path for change in changes if not (change.in_git or CACHED.intersection(change.path.split("/")))
+        ]
         changed = f"changed {first_of(paths, FILES_NAMED)}" if paths else "changed nothing"
         return one_line(": ".join(filter(None, (changed, after.label))))

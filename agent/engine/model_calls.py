@@ -163,7 +163,7 @@ class ModelGateway:
                 answer = model.complete(request.messages, request.tools, **request.sampling)
             except RamifyError as error:
                 if error.usage.model_calls:
-                    self._record(Spent(error.usage, "model", node), charge)
+                    self._record(Spent(error.usage, purpose, node), charge)
                 if isinstance(error, (TooLong, ToolsRefused)):
                     kind: Refusal = "TooLong" if isinstance(error, TooLong) else "ToolsRefused"
                     self._record(Refused(*facts, kind, str(error), node, purpose))

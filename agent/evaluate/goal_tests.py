@@ -155,6 +155,10 @@ def _without_result(goal: str, baseline: SuiteReport) -> str:
         raise UsageError(f"there is no test named {goal!r}{remedy}")
     if any(holds(goal, test) for test in baseline.flaky):
         raise UsageError(f"the goal test {goal!r} is flaky: it ended differently in two runs of the unchanged code")
+    if outcome is Outcome.PASSED:
+        raise UsageError(
+            f"{goal!r} passes already, so there is nothing to fix; without a test, `ramify fix` repairs whatever fails"
+        )
     if outcome is not Outcome.ERROR:
         raise UsageError(f"the goal test {goal!r} does not fail: its outcome before any change is {outcome.value}")
     return goal

@@ -174,12 +174,14 @@ class Measurer:
         """Measure, by a copied run where that can be trusted."""
         scope = None if tests or self._scopes is None else self._scopes.of(snapshot)
         if scope is not None:
-            return self._trusted(scope.tests, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start))
-        return self._trusted(
+            return self._copied_if_trusted(
+                scope.tests, cut, lambda start: self._of_scope(snapshot, scope, cut=cut, start=start)
+            )
+        return self._copied_if_trusted(
             tuple(tests), cut, lambda start: self.measure_afresh(snapshot, tests, cut=cut, start=start)
         )
 
-    def _trusted(self, tests: tuple[str, ...], cut: bool, run: Callable[[Start], SuiteReport]) -> SuiteReport:
+    def _copied_if_trusted(self, tests: tuple[str, ...], cut: bool, run: Callable[[Start], SuiteReport]) -> SuiteReport:
         """The report of a run that may be copied from a template."""
         start = self._trust.start(tests) if self.rules.warm else Start.NEW
         try:
@@ -188,7 +190,7 @@ class Measurer:
             self._trust.lost(error)
             return run(Start.NEW)
         if start is Start.NEW:
-            self._trust.took(tests, report)
+            self._trust.record_new_run(tests, report)
         if start is Start.NEW or not cut or (report.valid and not regressions(self.baseline.report, report)):
             return report
         new = run(Start.NEW)  # what a copied run shows as broken is confirmed before a patch is refused

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,9 @@ class LiteLLMModel:
         try:
             _, provider, _, _ = self._litellm.get_llm_provider(self.name, api_base=self._base_url)
         except openai.APIError as error:
+            provider, _, model = self.name.rpartition("/")
+            if near := get_close_matches(provider, map(str, self._litellm.provider_list), n=1):
+                raise ConfigError(f"unknown provider in {self.name!r}: did you mean {near[0]}/{model}?") from error
             raise ConfigError(
                 f"unknown provider in {self.name!r}; for a server of your own write openai/{self.name} "
                 "and -c model.base_url=URL"

@@ -59,15 +59,15 @@ class OpenAIModel:
     """A model behind a base URL, called `openai/NAME`. The key is read from OPENAI_API_KEY and stored nowhere."""
 
     def __init__(self, name: str, *, base_url: str | None = None, **settings: Any) -> None:
-        """`base_url` defaults to OPENAI_BASE_URL; `settings` are those of `agent.models.client.Client`.
-        `thinking_tokens` does not exist in this interface and is not sent.
+        """`base_url` defaults to OPENAI_BASE_URL, and needs no key if the server asks for none; `settings` are those of
+        `agent.models.client.Client`. `thinking_tokens` does not exist in this interface and is not sent.
 
         Raises:
-            ConfigError: there is no key, or `base_url` is not a URL.
+            ConfigError: OpenAI's own server is meant and there is no key, or `base_url` is not a URL.
         """
-        if not os.environ.get("OPENAI_API_KEY"):
-            raise ConfigError(f"{name}: set OPENAI_API_KEY (to any value for a server that asks for no key)")
         base_url = base_url or os.environ.get("OPENAI_BASE_URL")
+        if not base_url and not os.environ.get("OPENAI_API_KEY"):
+            raise ConfigError(f"{name}: set OPENAI_API_KEY; for a server of your own, set model.base_url")
         if base_url and not base_url.startswith(("http://", "https://")):
             raise ConfigError(f"base URL {base_url!r}: it has to begin with http:// or https://")
         self.name = name
@@ -159,7 +159,8 @@ class _Line:
         self._busy = False
         timeout = openai.Timeout(deadlines.silence_s + GRACE_S, connect=deadlines.connect_s)
         web = openai.DefaultHttpxClient(verify=_certificates(), event_hooks={"request": [self._plug.watch]})
-        self._client = openai.OpenAI(base_url=base_url, max_retries=0, timeout=timeout, http_client=web)
+        key = os.environ.get("OPENAI_API_KEY") or "none"
+        self._client = openai.OpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout, http_client=web)
 
     def pieces(self) -> Iterator[bytes]:
         """See `agent.models.deadlines.Source`."""

@@ -13,9 +13,9 @@ UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
 """Default limits on models of unknown price, for a run whose settings limit dollars and neither calls nor tokens."""
 
 REMEDY = (
-    "no dollar limit can be enforced, so calls and tokens are limited instead (by default "
-    f"{UNPRICED_LIMITS['max_calls']} and {UNPRICED_LIMITS['max_tokens']}); give the price with --model-price "
-    "IN,OUT[,CACHED], in dollars per million tokens"
+    f"calls and tokens are limited instead of dollars (by default to {UNPRICED_LIMITS['max_calls']:,} and "
+    f"{UNPRICED_LIMITS['max_tokens']:,}); for a limit in dollars, give the price per million tokens: --model-price "
+    "IN,OUT[,CACHED]"
 )
 
 

@@ -17,6 +17,8 @@ from agent.models.halt import Halt
 from agent.models.pace import Pace, Slot
 from agent.models.warming import NO_PROMPT, Prompt
 
+_NO_SERVER = "start the server, or correct its address: -c model.base_url=URL, for an existing run --base-url URL"
+
 log = logging.getLogger(__name__)
 
 UNKNOWN = Usage(model_calls=1, unpriced_calls=1)
@@ -86,7 +88,7 @@ class Retry:
         """Wait before the next attempt, or raise `ModelError`."""
         try:
             if isinstance(error, Unreachable) and not pace.answered:
-                raise ModelError(f"{error}; start the server, or correct its address (model.base_url)") from error
+                raise ModelError(f"{error}; {_NO_SERVER}") from error
             pace.answered = pace.answered or not isinstance(error, Unreachable)
             asked_s = self._asked_s(error)
             pace.close(self.now() + asked_s)

@@ -37,7 +37,8 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Measurements were used. Journals of earlier versions hold model calls in this form too."""
+    """Measurements were used, or a model call failed that costs something. `what` says for what: `tests`, or the
+    purpose of the call. Journals of earlier versions hold all model calls in this form."""
 
     usage: Usage
     what: str = ""
@@ -114,11 +115,12 @@ class Added:
 
     node: Node
     elapsed_s: float = 0.0
-    """Seconds of all sessions so far; the same field on every event that ends an expansion."""
+    """Seconds of all sessions so far; `Merged`, `Remeasured` and `Failed` have the same field."""
     choice: Choice | None = None
-    """The selection that led here; the same field on every event that ends an expansion."""
+    """The selection that led here; `Merged`, `Remeasured` and `Failed` have the same field."""
     flight: ScheduleEntry | None = None
-    """Its place among the expansions that began and ended; the same field on every event that ends an expansion."""
+    """Its place among the expansions that began and ended; `Merged`, `Remeasured`, `Failed` and `Exhausted` have the
+    same field."""
     kind: Literal["added"] = "added"
 
 

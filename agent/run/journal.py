@@ -1,7 +1,7 @@
 """The append-only log of events that a run consists of.
 
-Law: the run is its journal. An event is on disk before anything acts on it; kill -9 at any byte loses nothing but what
-was in flight, which is known and begun again; a torn last line is cut off on opening.
+Law: the run is its journal. An event other than `Begun` is on disk before anything acts on it; kill -9 at any byte
+loses nothing but what was in flight, which is known and begun again; a torn last line is cut off on opening.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def read_events(path: Path) -> Iterator[Event]:
     Raises:
         JournalError: the file or a line before the last cannot be read.
     """
-    _opened(path).close()
+    _open_for_reading(path).close()
     for number, (line, _) in enumerate(whole_lines(path), 1):
         try:
             yield decode(line)
@@ -65,7 +65,7 @@ def read_events(path: Path) -> Iterator[Event]:
             raise JournalError(f"{path}:{number} {said}") from error
 
 
-def _made(directory: Path) -> IO[bytes]:
+def _create_for_appending(directory: Path) -> IO[bytes]:
     """The journal of a run directory, created if it does not exist."""
     try:
         (directory / "blobs").mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def _made(directory: Path) -> IO[bytes]:
         ) from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_for_reading(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
@@ -94,9 +94,9 @@ class Journal:
         self.path = directory / "journal.jsonl"
         self._lock = threading.Lock()
         if read_only:
-            self._file: IO[bytes] = _opened(self.path)
+            self._file: IO[bytes] = _open_for_reading(self.path)
             return
-        self._file = _made(directory)
+        self._file = _create_for_appending(directory)
         hold(self._file, directory, RunInUse)
 
     def __enter__(self) -> Self:
@@ -134,7 +134,7 @@ class Journal:
         """What `put_blob` stored.
 
         Raises:
-            BlobLost: it is not there, or something else is, whoever wrote the journal.
+            BlobLost: it is missing, or its content does not match its name.
         """
         from hashlib import sha256
 

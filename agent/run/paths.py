@@ -157,6 +157,8 @@ def journal_of(run: Path) -> Path:
             f"{run} is a batch, and each folder in it is a run: show all with `ramify bench report {run}`, or in a "
             f"browser with `ramify serve-report {run}`"
         )
+    if not run.exists():
+        raise UsageError(f"there is no run {run}; `ramify runs` lists the runs")
     if not journal.is_file():
         raise UsageError(f"{run} is not a run: it has no journal.jsonl; `ramify runs` lists the runs")
     return journal

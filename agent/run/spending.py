@@ -16,6 +16,7 @@ Activity = Literal["propose", "judge", "choose", "plan", "measure"]
 
 _ACTIVITIES: dict[str, Activity] = {
     "policy": "propose",
+    "model": "propose",
     "value": "judge",
     "judge": "choose",
     "summary": "choose",

@@ -187,7 +187,8 @@ class _Below:
         """The two children with the highest bounds, or fewer. An only child is not ranked, so that the descent of a
         long chain is fast."""
         if self._child_counts[node_id] == 1:
-            return [only for only in (self._newest_child[node_id],) if self.anything_open(only)]
+            only = self._newest_child[node_id]
+            return [only] if self.anything_open(only) else []
         return [child for _, child in self.children(node_id).best(_visits(self._tree, node_id))]
 
     def children(self, node_id: NodeId) -> Ranking:

@@ -72,7 +72,8 @@ class CandidatePool:
         return node.submitted and not node.evaluation.aborted and not (refuted and self.patch(node))
 
     def unchecked(self) -> Node | None:
-        """A state that may end the run and is not verified yet; None: there is no such state."""
+        """The state to verify next: a solved one (its verdict is made once), else the end of a finished line without a
+        verdict. None: there is no such state."""
         if (node := self.solved()) is not None:
             return node
         ended = self._run.tree.view(OpenLines, OpenLines).ended

@@ -113,7 +113,8 @@ class Comparison:
         return list(chain.from_iterable(by_round))
 
     def _summary(self, rollout: Rollout, *, by_rules: bool) -> Summary:
-        """The summary of a rollout, from the journal where it has none. `by_rules`: it is not recorded."""
+        """The recorded summary of a rollout; if there is none, one made from the journal, which is recorded unless
+        `by_rules` is set."""
         run = self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known

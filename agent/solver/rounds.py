@@ -94,7 +94,7 @@ class Rounds:
         run, parts, budget = self.session.run, self.parts, self.session.components.budget
         if parts.single_edits:
             return run.round < parts.rounds * budget.used_share()
-        return self._finished.count > 1 and budget.used_share(but=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
+        return self._finished.count > 1 and budget.used_share(excluding=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
 
     def _compare_rollouts(self) -> Stop | None:
         """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:

@@ -71,7 +71,7 @@ def _of_goals(run: Run) -> Iterator[str]:
         return
     if names := left_out(task, run.tree.root.report):
         yield f"named as goals, but not failing before the search: {first_of(names, NAMED)}"
-    if task.statement.strip() and not task.goal_tests and not run.usage.model_calls:
+    if task.statement.strip() and task.goal_failing and not run.usage.model_calls:
         yield "no model read the issue: the goals are the tests that failed before the search"
 
 

@@ -20,7 +20,7 @@ _BUNDLE = b"# v"
 
 
 class GitRefused(Exception):
-    """A git command failed; the message is git's."""
+    """Git failed, or the source is neither a bundle nor a repository."""
 
 
 def clone(source: Path, commit: str, folder: Path) -> None:
@@ -37,8 +37,8 @@ def clone(source: Path, commit: str, folder: Path) -> None:
         with _clonable(source) as ours, _refusals():
             Git.clone(ours, folder, timeout_s=TIMEOUT_S)
         git("checkout", "-q", "--detach", commit or "HEAD", cwd=folder)
+        single = git("rev-list", "--all", "HEAD", "--count", cwd=folder).strip() == b"1"  # of all branches
         git("remote", "remove", "origin", cwd=folder)
-        single = git("rev-list", "--all", "HEAD", "--count", cwd=folder).strip() == b"1"
     except GitRefused as error:
         raise InstanceBroken(
             f"cannot check out {commit or 'HEAD'} of {source}: {error}; the commit has to be in a branch of it"

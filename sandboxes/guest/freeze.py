@@ -76,7 +76,7 @@ class Freeze:
                 continue
             self.replace(here, base, name)
             if not stat.S_ISCHR(facts.st_mode) or facts.st_rdev != 0:
-                self.put(here, self._with_links(upper, name, here), _with_count(base, name))
+                self.put(here, self._with_links(upper, name, here), _entry_of_base(base, name))
             elif base is not None and exists(base, name):
                 self.delta[here] = GONE
 
@@ -97,7 +97,7 @@ class Freeze:
                 os.close(below)
 
     def _with_links(self, upper: int, name: str, path: str) -> Optional[Entry]:
-        """What is there; of several names of one file, each says the first."""
+        """The file's entry. If a file has several names (hard links), each entry gives the first of them."""
         entry, facts = describe(upper, name), os.lstat(name, dir_fd=upper)
         if entry is not None and facts.st_nlink > 1:
             entry[3] += " is %s" % self.linked.setdefault((facts.st_dev, facts.st_ino), path)
@@ -119,7 +119,7 @@ class Freeze:
                 del self.delta[other]
 
 
-def _with_count(base: Optional[int], name: str) -> Optional[Entry]:
+def _entry_of_base(base: Optional[int], name: str) -> Optional[Entry]:
     """The base's entry. A file with several names is never equal to a fork's: writing to it has broken the link."""
     entry = describe(base, name) if base is not None else None
     if entry is not None and base is not None and os.lstat(name, dir_fd=base).st_nlink > 1:

@@ -148,7 +148,8 @@ class Server:
         return str(built["digest"])
 
     def make_base(self, request: Json) -> Tuple[Json, bytes]:
-        """A state that later ones are compared with; with `entry`, its name, an entry that other stores may use."""
+        """Make a base state, which later states are compared with. If the request has `entry`, save it under that name
+        as an environment that other stores may use."""
         store = self._area(request)
         state = store.load(request["id"])
         if "entry" in request:
@@ -187,7 +188,8 @@ class Server:
             self.throw_away(folder)
 
     def start_template(self, request: Json, program: bytes) -> None:
-        """In a fork of a state; it takes the place of the one before, which ends when nobody is connected to it."""
+        """Start a template in a fork of a state. It replaces the previous template, which ends once nobody is connected
+        to it."""
         if self.template:
             self.template.end()
         store = self._area(request)
@@ -214,7 +216,7 @@ class Server:
         return state
 
     def wait(self, holder: int) -> int:
-        """For one child, reaping orphans; its exit code."""
+        """Wait for one child, reaping orphans meanwhile; returns its exit code."""
         while True:
             child, status = os.wait()
             if child == holder:

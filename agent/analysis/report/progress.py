@@ -17,7 +17,7 @@ from agent.analysis.report.baseline import goal_line, installed_copies, missing_
 from agent.analysis.report.live import View
 from agent.analysis.report.summary import tally
 from agent.budget import Usage
-from agent.counting import first_of
+from agent.counting import counted, first_of
 from agent.measure.regressions import regressions
 from agent.models.prices import REMEDY
 from agent.run.events import Added, Asked, Event, Round, Started, Steered
@@ -127,6 +127,9 @@ class Progress:
         """Print which tests have to pass, and which modules are missing or not the checkout's own."""
         if goals := self.view.goals:
             self.say(goal_line(goals))
+        elif failing := len(root.report.failures):
+            tests = counted(failing, "test fails", "tests fail")
+            self.say(f"{tests} already; with --goal-failing, they have to pass in the end")
         for line in (*installed_copies(root.report), *missing_modules(root.report, self.view.goals)):
             self.say(line)
 

@@ -87,7 +87,7 @@ def as_text(result: Result, patch_path: Path | None, *, verbose: bool = False) -
 def answer_lines(result: Result) -> list[str]:
     """The facts about the answer: how good it is, the tests that show it, and the tests that it breaks."""
     if not result.nodes:
-        return ["no patch: the search ended before the tests had been run once"]
+        return ["no patch: the search ended before the first test run had finished"]
     finer = _FINER if result.usage.model_calls else {}
     verdict = _before_an_edit(result) or finer.get(result.grade, _VERDICTS[result.status])
     reasons = {test: f" (declared: {reason})" for test, reason in result.declared.items()}
@@ -157,6 +157,8 @@ def cost(usage: Usage) -> str:
         return ""
     known = f"{usage.cost_usd:.4f} dollars"
     unpriced = f"at least {known} (the price of {counted(usage.unpriced_calls, 'call')} is unknown)"
+    if not usage.cost_usd:
+        unpriced = "price unknown"
     cached = f" ({usage.tokens_cached} of {usage.tokens_in} prompt tokens were read from a cache)"
     tokens = f"{counted(usage.tokens, 'token')}{cached if usage.tokens_cached else ''}"
     return f", {counted(usage.model_calls, 'model call')}, {tokens}, {unpriced if usage.unpriced_calls else known}"

@@ -17,10 +17,15 @@ from agent.run.tree.tree import Tree
 from agent.untrusted import escaped, one_line
 
 
-def draw(tree: Tree, goals: Sequence[str] = ()) -> Drawing:
+def best_of(run: Run) -> NodeId:
+    """The state whose patch is the answer, or would be now. Raises IndexError on an empty tree."""
+    return run.tree.best().id if run.ended is None or run.ended.best is None else run.ended.best
+
+
+def draw(tree: Tree, best: NodeId, goals: Sequence[str] = ()) -> Drawing:
     """Every state below its edit parent; the path to the best one is marked. `goals` are the tests that have to pass.
     Raises IndexError on an empty tree."""
-    best_path = {node.id for node in tree.path(tree.best().id)}
+    best_path = {node.id for node in tree.path(best)}
     drawing = Drawing(_line(tree, tree.root, best_path, goals))
     waiting = [(tree.root, drawing)]
     while waiting:

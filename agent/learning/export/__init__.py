@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from agent.run.run import Run
 
-__all__ = ["GOAL_UNKNOWN", "Compares", "Exporter", "Row", "skipped"]
+__all__ = ["GOAL_UNKNOWN", "Exporter", "NeedsAllRuns", "Row", "skipped"]
 
 Row = dict[str, Any]
 """One line of a file, as a JSON object."""
@@ -22,15 +22,15 @@ Exporter = Callable[["Run"], Iterator[Row]]
 
 
 @runtime_checkable
-class Compares(Protocol):
+class NeedsAllRuns(Protocol):
     """An exporter that compares the runs of a task: it sees all runs before it makes the first row."""
 
     @property
-    def compares(self) -> bool:
+    def needs_all_runs(self) -> bool:
         """Whether its options ask for the comparison."""
         ...
 
-    def look(self, run: Run) -> None:
+    def collect(self, run: Run) -> None:
         """Take in a run."""
         ...
 

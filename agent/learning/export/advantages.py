@@ -45,7 +45,7 @@ class Peers:
     """The values of all steps taken in each state, by the state's digest. A tree holds a state once, so all paths to it
     share a group, also across the trees of a task."""
 
-    def look(self, tree: Tree, credit: Mapping[NodeId, Credit]) -> None:
+    def collect(self, tree: Tree, credit: Mapping[NodeId, Credit]) -> None:
         """Take in a run."""
         for node in tree:
             children = [child.id for child in tree.children(node.id)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from agent.errors import UsageError
 from agent.files import write_atomically
-from agent.learning.export import Compares, Exporter, Row
+from agent.learning.export import Exporter, NeedsAllRuns, Row
 from agent.learning.export.card import card
 from agent.learning.export.counting import Tally
 from agent.learning.export.hygiene import Hygiene
@@ -84,7 +84,7 @@ def look(
     """
     if settings.easy_first:
         runs = _easy_first(runs)
-    if isinstance(settings.exporter, Compares) and settings.exporter.compares:
+    if isinstance(settings.exporter, NeedsAllRuns) and settings.exporter.needs_all_runs:
         _show(runs, settings.exporter)
     sources = [_source(run, _rows(run, settings, write)) for run in _read(runs)]
     settings.tally.skipped["the run is a copy of another"] += len(runs) - len(sources)
@@ -117,10 +117,10 @@ def _easy_first(runs: Sequence[Path]) -> list[Path]:
     return sorted(runs, key=lambda path: -rates[tasks[path]])
 
 
-def _show(runs: Sequence[Path], exporter: Compares) -> None:
+def _show(runs: Sequence[Path], exporter: NeedsAllRuns) -> None:
     for run in _read(runs):
         if run.started is not None and len(run.tree):
-            exporter.look(run)
+            exporter.collect(run)
 
 
 def _read(runs: Sequence[Path]) -> Iterator[Run]:

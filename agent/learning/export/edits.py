@@ -65,11 +65,11 @@ class Edits:
 class Judged(Edits):
     """As `Edits`, for kinds with right and wrong edits: an edit that was right in one run is right in all."""
 
-    compares: ClassVar[bool] = True
+    needs_all_runs: ClassVar[bool] = True
     _right: set[str] = field(default_factory=set, init=False, repr=False)
     """The right edits of all runs, by `_name`."""
 
-    def look(self, run: Run) -> None:
+    def collect(self, run: Run) -> None:
         """Collect the right edits of a run."""
         for placed in _placed(run):
             self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)

@@ -45,7 +45,7 @@ class GrpoTree:
     """A file of JSON Lines with an `instance_id` and a `patch` that was accepted; a task may have several. A leaf that
     is not right by `outcome` then counts as its similarity to the nearest of them, in [0, 1] (KAT-Coder)."""
 
-    compares: ClassVar[bool] = True
+    needs_all_runs: ClassVar[bool] = True
     _peers: dict[str, Peers] = field(default_factory=dict, init=False, repr=False)
     """By task."""
     _accepted: AcceptedPatches | None = field(default=None, init=False, repr=False)
@@ -59,9 +59,9 @@ class GrpoTree:
         if self.references:
             object.__setattr__(self, "_accepted", AcceptedPatches.read(Path(self.references)))
 
-    def look(self, run: Run) -> None:
+    def collect(self, run: Run) -> None:
         """Add a run to the group of its task."""
-        self._peers.setdefault(task_key(task_of(run)), Peers()).look(run.tree, self._credit(run))
+        self._peers.setdefault(task_key(task_of(run)), Peers()).collect(run.tree, self._credit(run))
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run. If no run of its task was added, it is compared with itself."""
@@ -69,7 +69,7 @@ class GrpoTree:
         peers = self._peers.get(task_key(task_of(run)))
         if peers is None:
             peers = Peers()
-            peers.look(tree, credit)
+            peers.collect(tree, credit)
         rewards = {node.id: credit[node.id].value + self.calls * _unfailed(turns.of(node.id)) for node in tree}
         by_node = advantages(tree, credit, rewards, peers)
         for node in tree:

@@ -18,11 +18,11 @@ class Kto:
     """One row for each answer (`prompt`, `completion`, `label`). The same answer to the same prompt, in several
     expansions or runs, is one row of each run; it is desirable if it led to a solved state in any of them."""
 
-    compares: ClassVar[bool] = True
+    needs_all_runs: ClassVar[bool] = True
     _good: set[str] = field(default_factory=set, init=False, repr=False)
     """The answers that led to a solved state in any run."""
 
-    def look(self, run: Run) -> None:
+    def collect(self, run: Run) -> None:
         """Collect the good answers of a run."""
         turns, credit = Turns(run), node_credit(run.tree, outcome(run))
         good = (turn for node in run.tree if credit[node.id].solved for turn in turns.of(node.id))

@@ -64,11 +64,11 @@ class Preference:
             raise ValueError(f"max_pairs={self.max_pairs}: give at least 1")
 
     @property
-    def compares(self) -> bool:
+    def needs_all_runs(self) -> bool:
         """Whether answers of several runs are paired."""
         return self.runs == "all"
 
-    def look(self, run: Run) -> None:
+    def collect(self, run: Run) -> None:
         """Take in the answers of a run, for pairs with those of other runs."""
         self._prefixes.take_in(run)
 

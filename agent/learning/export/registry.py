@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from agent.errors import UsageError
-from agent.learning.export import Compares, Exporter, Row, openai
+from agent.learning.export import Exporter, NeedsAllRuns, Row, openai
 from agent.learning.export.critique import Critique
 from agent.learning.export.edits import Edits, Judged
 from agent.learning.export.grpo_tree import GrpoTree
@@ -121,12 +121,12 @@ class _Formed:
         return (row if "skipped" in row else self.form(row) for row in self.exporter(run))
 
     @property
-    def compares(self) -> bool:
-        return isinstance(self.exporter, Compares) and self.exporter.compares
+    def needs_all_runs(self) -> bool:
+        return isinstance(self.exporter, NeedsAllRuns) and self.exporter.needs_all_runs
 
-    def look(self, run: Run) -> None:
-        if isinstance(self.exporter, Compares):
-            self.exporter.look(run)
+    def collect(self, run: Run) -> None:
+        if isinstance(self.exporter, NeedsAllRuns):
+            self.exporter.collect(run)
 
 
 def options_of(chosen: Format) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Trust:
                 return Start.SESSION if pays and self._agree(tests) else Start.NEW
         return Start.SESSION if repeated or not tests else Start.PACKAGES
 
-    def took(self, tests: tuple[str, ...], report: SuiteReport) -> None:
+    def record_new_run(self, tests: tuple[str, ...], report: SuiteReport) -> None:
         """Remember how long a run in a new process took: only its start is saved by a copy, and the comparison runs all
         tests."""
         tests_s = sum(report.durations.values())

@@ -1,7 +1,7 @@
 """A conversation about to be sent, shortened to the model's context: the oldest results are left out first.
 
 Law: nothing is left out while everything fits, and then a lot at once, so that successive requests keep a common
-prefix. How many results a turn was asked without is recorded with it (`agent.policy.chat.transcript.pack`).
+prefix. Each turn records how many earlier turns were sent without their results (`agent.policy.chat.transcript.pack`).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class _Answer:
     left_out: int
 
 
-class _Chosen:
+class _DialectChoice:
     """The dialect for a model, and whether its answers have proven that its server supports it."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class ChatPolicy:
     plan_tree: bool = False
     """Whether plans that begin with the same steps share them, each step a state of its own
     (`agent.policy.chat.plan_tree`): for a search that backtracks, such as `linear` with `backtrack`."""
-    _chosen: _Chosen = field(default_factory=_Chosen, init=False, repr=False, compare=False)
+    _chosen: _DialectChoice = field(default_factory=_DialectChoice, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.max_turns < 1 or self.max_turns_per_node < 1 or self.max_retries < 0:

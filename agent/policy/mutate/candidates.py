@@ -202,7 +202,7 @@ def _edits_of(statement: _Statement, frozen: Sequence[tuple[int, int]]) -> Itera
                 if any(c.start <= end and start <= c.end for c in variant.changes for start, end in frozen):
                     continue
                 line = source.line(min(c.start for c in variant.changes))
-                label = f"{variant.label} {source.path.rpartition('/')[2]}:{line}"
+                label = f"{' '.join(variant.label.split())} {source.path.rpartition('/')[2]}:{line}"
                 yield (
                     template,
                     Candidate(source.path, variant.changes, label, line, variant.weight * statement.suspicion),

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.analysis.report.rounds import round_lines
 from agent.analysis.report.summary import answer_lines
+from agent.analysis.report.tree import best_of
 from agent.budget import Stop
 from agent.errors import JournalError
 from agent.run.ballots import Ballot
@@ -43,7 +44,7 @@ def overview(run: Run) -> dict[str, Any]:
         "seconds": run.elapsed_s,
         "usage": asdict(run.usage),
         "base": _base_tests(run),
-        "best": [node.id for node in run.tree.path(_best(run))] if len(run.tree) else [],
+        "best": [node.id for node in run.tree.path(best_of(run))] if len(run.tree) else [],
         "references": [[a, b] for a, b, kind in run.tree.structure.edges() if kind == "reference"],
         "starts": list(run.starts),
         "rounds": round_lines(run),
@@ -71,11 +72,6 @@ def _stop(run: Run) -> str:
         return "not ended: the search is running, or it was killed"
     reason = f" ({one_line(run.ended.reason)})" if run.ended.reason else ""
     return Stop[run.ended.stop].value + reason
-
-
-def _best(run: Run) -> int:
-    """The state whose patch is the answer, or would be now."""
-    return run.tree.best().id if run.ended is None or run.ended.best is None else run.ended.best
 
 
 def _base_tests(run: Run) -> dict[str, str]:
