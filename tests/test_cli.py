@@ -133,7 +133,7 @@ class TestRefusals:
 
     def test_a_model_without_its_key_is_told_before_there_is_a_run(self, ramify, repo, tmp_path):
         command = ("solve", "--issue", "x", "--repo", repo)
-        refused(ramify(*command, "--policy", "openai/tiny"), 3, "set OPENAI_API_KEY", "model.base_url")
+        refused(ramify(*command, "--policy", "openai/tiny"), 3, "set OPENAI_API_KEY")
         refused(ramify(*command, "--value", "judge", "-c", "value.model=openai/tiny"), 3, "set OPENAI_API_KEY")
         assert not (tmp_path / "state").exists()
 
