@@ -46,8 +46,10 @@ class Task:
         """Check the types of sequences.
 
         Raises:
-            agent.errors.UsageError: `goal_tests` or `protected_paths` is a string.
+            agent.errors.UsageError: `goal_tests` or `protected_paths` is a string, or `test_command` is none.
         """
+        if not isinstance(self.test_command, str):
+            raise UsageError(f"Task(test_command={self.test_command!r}) is no string; give a shell command")
         for name in ("goal_tests", "protected_paths"):
             if isinstance(value := getattr(self, name), str):
                 raise UsageError(f"Task({name}={value!r}) is one string; give a tuple: ({value!r},)")

@@ -1,4 +1,4 @@
-"""Ramify as a library, under the name of its distribution. All names are those of `agent`, and `Workspace`.
+"""Ramify as a library, under the name of its distribution. All names are those of `agent`, `SandboxError` and `Workspace`.
 
     from ramify import Settings, Task, Workspace, solve
 
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
         solve,
         steer,
     )
-    from sandboxes import Workspace
+    from sandboxes import SandboxError, Workspace
 
 __all__ = [
     "Order",
     "RamifyError",
     "Result",
     "Run",
+    "SandboxError",
     "Settings",
     "Task",
     "Workspace",
@@ -59,7 +60,7 @@ def __getattr__(name: str) -> Any:
     import agent
     import sandboxes
 
-    return getattr(sandboxes if name == "Workspace" else agent, name)
+    return getattr(sandboxes if name in ("SandboxError", "Workspace") else agent, name)
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from sandboxes.errors import SandboxError
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -48,8 +50,16 @@ class Workspace:
     compile all that they import anew. A provider may leave it undone."""
 
     def __post_init__(self) -> None:
+        """Check the types of sequences.
+
+        Raises:
+            SandboxError: `environment` or `setup` is a string.
+        """
         if isinstance(self.path, str):  # as people write it
             object.__setattr__(self, "path", Path(self.path))
+        for name in ("environment", "setup"):
+            if isinstance(value := getattr(self, name), str):
+                raise SandboxError(f"Workspace({name}={value!r}) is one string; give a tuple: ({value!r},)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def test_a_source_that_cannot_be_parsed_is_named(tmp_path):
         [
             (("--test", "python3 -m pytest -q nowhere"), 2, "--test"),
             (("--test", "no-such-program"), 2, "no-such-program"),
-            (("--goal-test", "test_means.py::test_mean_of_some"), 2, "does not fail"),
+            (("--goal-test", "test_means.py::test_mean_of_some"), 2, "passes already"),
             (("--goal-test", "test_means.py::test_mean_of_nothin"), 2, "test_mean_of_nothing"),
         ],
     ),
@@ -107,7 +107,7 @@ def test_a_repository_with_everything_odd_gets_a_patch_that_applies(tmp_path):
         (("solve", "--issue", "x", "--from-junit", "bomb.xml"), 2, "a document type, which no test runner writes"),
         (("solve", "--issue", "x", "--from-junit", "encoded.xml"), 2, "an encoding that cannot be read"),
         (("diagnose", "deep.json"), 2, "nested too deeply"),
-        (("show", "\x1b[2J\u202e"), 2, "\\x1b[2J\\u202e is not a run"),
+        (("show", "\x1b[2J\u202e"), 2, "there is no run \\x1b[2J\\u202e; `ramify runs`"),
         (("export", "run", "--format", "sft", "--out", "o", "--exclude", "deep.json"), 2, "nested too deeply"),
     ],
 )

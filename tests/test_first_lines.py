@@ -228,7 +228,8 @@ class TestTheNextStep:
         monkeypatch.setattr(sys, "argv", [str(program), "fix"])
         monkeypatch.setenv("PATH", str(tmp_path))
         assert program_name() == "env/bin/ramify"
-        monkeypatch.chdir("/")
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
         assert program_name() == str(program)
         program.parent.mkdir(parents=True)
         program.write_text("#!/bin/sh\n")

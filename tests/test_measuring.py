@@ -526,6 +526,24 @@ def test_the_spectrum_holds_the_lines_of_each_test(spectrum):
 
 
 @pytest.mark.slow
+def test_lines_are_recorded_where_the_tests_themselves_measure_coverage(provider, tmp_path):
+    files = {"calc.py": CALC, "conftest.py": CONFTEST, "tests/test_calc.py": TESTS}
+    lab = Lab(provider, tmp_path, files, f"{PYTEST} -p pytest_cov.plugin --cov=calc --cov-branch --cov-fail-under=1")
+    lab.measurer()
+    spectrum = trace(provider, lab.task, lab.base, lab.baseline)
+    assert (spectrum.problem, spectrum.executed[GOAL]) == ("", {"calc.py": (5,)})
+
+
+@pytest.mark.slow
+def test_that_another_program_runs_the_code_is_told(provider, tmp_path):
+    asks = "import subprocess\n\n\ndef test_add():\n    code = 'import calc; print(calc.add(1, 2))'\n"
+    asks += "    assert subprocess.run(['python3', '-c', code], capture_output=True).stdout == b'4\\n'\n"
+    lab = Lab(provider, tmp_path, {"calc.py": CALC, "test_add.py": asks}, PYTEST)
+    lab.measurer()
+    assert "other processes ran the code" in trace(provider, lab.task, lab.base, lab.baseline).problem
+
+
+@pytest.mark.slow
 def test_a_test_that_loops_for_ever_still_has_its_lines(spectrum):
     assert spectrum.outcomes["tests/test_loop.py::test_loop"] is Outcome.TIMEOUT
     assert spectrum.executed["tests/test_loop.py::test_loop"] == {"calc.py": (13, 14, 15)}

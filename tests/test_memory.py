@@ -555,7 +555,7 @@ class TestTheCommands:
         ("argv", "said"),
         [
             (("show", "--memory", "none.db"), "there is no memory at none.db"),
-            (("add", "nowhere", "--memory", "m.db"), "nowhere is not a run"),
+            (("add", "nowhere", "--memory", "m.db"), "there is no run nowhere"),
             (("prune", "--memory", "m.db"), "say what to forget"),
         ],
     )

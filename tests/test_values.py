@@ -21,7 +21,7 @@ from agent.measure.regressions import must_pass, regressions
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
 from agent.task import Task
-from sandboxes import Change, Snapshot, Workspace
+from sandboxes import Change, SandboxError, Snapshot, Workspace
 
 P, F, E, S, T = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.TIMEOUT
 BASELINE = SuiteReport({"t::a": F, "t::b": F, "t::c": P, "t::d": P, "t::e": S, "u": E}, collected=6)
@@ -155,13 +155,20 @@ def test_names_of_tests_that_do_not_fail_are_left_out_where_only_failing_ones_ar
     wanted = task("t::c", "t::a", "t::gone", goal_failing=True)
     assert resolve_goals(wanted, BASELINE) == ("t::a",)
     assert left_out(wanted, BASELINE) == ("t::c", "t::gone")
-    with pytest.raises(UsageError, match="'t::c' does not fail: its outcome before any change is passed"):
+    with pytest.raises(UsageError, match="'t::c' passes already"):
         resolve_goals(replace(wanted, goal_tests=("t::c",)), BASELINE)
 
 
 def test_one_string_is_not_taken_for_several_goals():
     with pytest.raises(UsageError, match=r"Task\(goal_tests='t::a'\) is one string; give a tuple: \('t::a',\)"):
         replace(task(), goal_tests="t::a")
+
+
+def test_a_command_is_a_string_and_set_up_a_tuple():
+    with pytest.raises(UsageError, match=r"Task\(test_command=\['pytest'\]\) is no string; give a shell command"):
+        replace(task(), test_command=["pytest"])
+    with pytest.raises(SandboxError, match=r"Workspace\(setup='make'\) is one string; give a tuple: \('make',\)"):
+        Workspace(setup="make")
 
 
 def test_a_file_stands_for_what_fails_in_it():
@@ -187,7 +194,7 @@ def test_a_goal_in_a_module_that_cannot_be_imported_is_taken_as_named():
             "something/else.py::test_entirely",
             r"^there is no test named '.*'; `python3 -m pytest --collect-only -q` lists the names$",
         ),
-        ("t::c", "does not fail: its outcome before any change is passed"),
+        ("t::c", "'t::c' passes already, so there is nothing to fix"),
         ("t::e", "does not fail: its outcome before any change is skipped"),
     ],
 )

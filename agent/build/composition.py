@@ -24,7 +24,7 @@ from agent.build.factories import (
     search_of,
     value_of,
 )
-from agent.build.same_run import require_same
+from agent.build.same_run import forget_refused, require_same, with_commit
 from agent.build.sandboxes import make_provider
 from agent.config import restore
 from agent.engine.components import Components, Exchange
@@ -106,8 +106,10 @@ def start(
     if settings.instructions is not None:
         task = dataclasses.replace(task, instructions=settings.instructions.text)
     task = dataclasses.replace(task, goal_failing=task.goal_failing or (settings.single_edits and not task.goal_tests))
+    task = with_commit(task)
     custom = settings.prompts
     prompts = SHIPPED if custom is None else Prompts(custom.texts, custom.path)
+    forget_refused(directory, task, settings)
     with Run.open(directory) as run:
         if run.started is not None and run.started.task:
             require_same(run.started, task, settings, directory)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from agent.config import restore
@@ -11,14 +13,31 @@ from agent.errors import UsageError
 from agent.measure.automation import is_tool
 from agent.recipes import flattened
 from agent.run.events import Started
+from agent.run.paths import STORE, is_run, refusal
+from agent.run.run import Run
 from agent.settings import OPERATIONAL, Settings
 from agent.task import Task, load_task
+from sandboxes import SandboxError
+from sandboxes.git.foreign import locate, opened
 
 _CHANGEABLE = OPERATIONAL | {"budget": True, "workers": True, "instructions": True}
 """Settings that another session of a run may change: what it may spend, and how fast and how carefully it works.
 Instructions are compared as the task's."""
 SHOWN = 80
 """Characters of a value that a message shows."""
+
+
+def with_commit(task: Task) -> Task:
+    """The task with the commit of its checkout as its base, unless it has one or git knows none; if tracked files
+    differ from the commit, a digest of their names, sizes and times follows it."""
+    path = task.workspace.path
+    if task.base or path is None or (found := locate(path)) is None:
+        return task
+    try:
+        with opened(found) as view:
+            return replace(task, base=view.version())
+    except SandboxError:
+        return task
 
 
 def require_same(started: Started, task: Task, settings: Settings, directory: Path) -> None:
@@ -36,13 +55,31 @@ def require_same(started: Started, task: Task, settings: Settings, directory: Pa
         )
 
 
+def forget_refused(directory: Path, task: Task, settings: Settings) -> None:
+    """Remove a run that an error ended before its base state was measured, if it began with another task or other
+    settings: the corrected task may have its directory."""
+    if not is_run(directory) or refusal(directory) is None:
+        return
+    with Run.open(directory) as run:
+        if run.started is None or not run.started.task:
+            return
+        try:
+            require_same(run.started, task, settings, directory)
+        except UsageError:
+            pass
+        else:
+            return
+    shutil.rmtree(directory / STORE, ignore_errors=True)
+    (directory / "journal.jsonl").unlink()
+
+
 def _of_tasks(old: Task, new: Task) -> Iterator[str]:
     names = ["id", "statement", "goal_tests", "protected_paths", "instructions"]
     names += [] if new.goal_tests else ["goal_failing"]  # earlier versions set it for named tests, without an effect
     replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.finished`
     yield from _differences(old, new, names if replaced else [*names, "test_command"])
-    if old.base and new.base:
-        yield from _differences(old, new, ["base"])
+    if old.base and new.base and old.base != new.base:
+        yield _difference("the commit of the checkout", old.base, new.base)
     yield from _differences(old.workspace, new.workspace, ["image", "environment", "setup", "env"], "workspace.")
     same_commit = old.base and old.base == new.base
     places = _place(old.workspace.path), _place(new.workspace.path)
@@ -74,4 +111,9 @@ def _differences(old: object, new: object, names: list[str], prefix: str = "") -
 
 
 def _difference(name: str, old: object, new: object) -> str:
+    """The two values, each from shortly before the place where long texts begin to differ."""
+    same = next((i for i, (a, b) in enumerate(zip(str(old), str(new), strict=False)) if a != b), 0)
+    if isinstance(old, str) and isinstance(new, str) and same > SHOWN // 2:
+        begin = same - SHOWN // 4
+        old, new = f"...{old[begin:]}", f"...{new[begin:]}"
     return f"{name} {shown(old, SHOWN)}, now {shown(new, SHOWN)}"

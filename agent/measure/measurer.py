@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -398,6 +399,11 @@ def _complaint(report: SuiteReport, command: str) -> str:
         return f"{command!r} took longer than {report.duration_s:.0f} s; name a quicker command with --test"
     if NO_TESTS in report.problem:
         return f"{command!r} collects no tests; name the tests to run with --test"
+    if unknown := re.search(r"error: unrecognized arguments: (.*)", report.output):
+        return (
+            f"{command!r} has options that its pytest does not know: {unknown[1].strip()}; install the plugins that they "
+            "belong to with --setup, such as --setup 'pip install pytest-cov', or leave the options out with --test"
+        )
     remedy = "see --test, --setup and --test-framework"
     problem = f"{report.problem} ({_last_line(report)})"
     return f"{command!r} does not give a result that can be trusted: {problem}; {remedy}"

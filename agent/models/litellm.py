@@ -129,7 +129,7 @@ class LiteLLMModel:
             _, provider, _, _ = self._litellm.get_llm_provider(self.name, api_base=self._base_url)
         except openai.APIError as error:
             provider, _, model = self.name.rpartition("/")
-            if near := get_close_matches(provider, map(str, self._litellm.provider_list), n=1):
+            if near := get_close_matches(provider, [each.value for each in self._litellm.LlmProviders], n=1):
                 raise ConfigError(f"unknown provider in {self.name!r}: did you mean {near[0]}/{model}?") from error
             raise ConfigError(
                 f"unknown provider in {self.name!r}; for a server of your own write openai/{self.name} "

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from sandboxes import GitTooSlow, SandboxError
@@ -89,6 +90,24 @@ class View:
             return bool(changed)
         os.utime(self.git.directory / "index", (_LATEST, _LATEST))  # no file is newer, so git does not read contents
         return bool(self._changed())
+
+    def version(self) -> str:
+        """The commit that is checked out; if tracked files differ from it, a digest of their names, sizes and times
+        follows. Empty before the first commit.
+
+        Raises:
+            GitFailed: git cannot say.
+        """
+        commit = self.commit()
+        if not commit or self.work_tree is None:
+            return commit
+        try:
+            changed = [entry for entry in self._changed() if not entry.startswith(b"?? ")]
+        except GitTooSlow as error:
+            log.warning("%s; changes that are not committed are not noticed", error)
+            return commit
+        facts = [(entry, _size_and_time(self.work_tree / os.fsdecode(entry[3:]))) for entry in changed]
+        return f"{commit}+{sha256(repr(facts).encode()).hexdigest()[:16]}" if facts else commit
 
     def _changed(self) -> list[bytes]:
         """The entries of `git status --porcelain`, without virtual environments that are not tracked."""
@@ -256,6 +275,15 @@ def _content(path: Path) -> bytes | None:
             return file.read(_SMALL_BYTES) if regular else None
     except (OSError, ValueError):  # a name may hold a NUL
         return None
+
+
+def _size_and_time(path: Path) -> tuple[int, int] | None:
+    """A file's size in bytes and time of change in ns; None if it does not exist."""
+    try:
+        facts = path.lstat()
+    except (OSError, ValueError):
+        return None
+    return facts.st_size, facts.st_mtime_ns
 
 
 def _kind(path: Path) -> int:

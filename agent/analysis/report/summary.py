@@ -103,6 +103,8 @@ def answer_lines(result: Result) -> list[str]:
 
 def _before_an_edit(result: Result) -> str:
     """The verdict on a run that was cut short before the first edit; empty for others."""
+    if result.nodes == 1 and result.stop is Stop.EXHAUSTED:
+        return "no patch: no edit could be proposed"
     if result.nodes > 1 or result.stop not in _CUT_SHORT:
         return ""
     if result.stop is Stop.TIME:

@@ -62,16 +62,18 @@ def find_coverage(folder: str) -> Any:
     return coverage
 
 
-def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:
+def begin(request: dict[str, Any]) -> Callable[[pytest.Config], Iterator[None]]:
     """Start tracing if possible, and return the hook that continues it. Called once."""
     coverage = find_coverage(request["library"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tracer = None if coverage is None else Tracer(coverage, request)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
         if tracer is not None:
+            early_config.known_args_namespace.no_cov = True  # pytest-cov would trace instead
             early_config.pluginmanager.register(tracer)
+        yield
 
     return pytest_load_initial_conftests

@@ -15,6 +15,9 @@ from agent.task import Task
 from sandboxes import Change, Provider, Snapshot
 
 
+NOTHING = "no line of the repository ran under the tracer: another one took its place, or other processes ran the code"
+
+
 def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, tests: Sequence[str] = ()) -> Spectrum:
     """Run these tests of the base state, or all when none is named, and record what they execute.
 
@@ -40,7 +43,8 @@ def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport,
             return Spectrum(report.outcomes, problem="no coverage package works with the Python of the tests")
     lines = {test: _sources(files, rules.protection) for test, files in found.items()}
     imported = lines.pop("", {})
-    return Spectrum(report.outcomes, {test: lines.get(test, {}) for test in report.outcomes}, imported)
+    problem = "" if imported or any(lines.values()) else NOTHING
+    return Spectrum(report.outcomes, {test: lines.get(test, {}) for test in report.outcomes}, imported, problem)
 
 
 def _sources(files: Mapping[str, Sequence[int]], protection: Protection) -> Lines:
