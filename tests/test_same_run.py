@@ -32,7 +32,7 @@ def test_the_message_shows_where_long_texts_begin_to_differ(tmp_path):
     old, new = (
         Task("bug-7", "It is wrong. " * 20 + end, Workspace(path=tmp_path), "pytest") for end in ("Now.", "Then.")
     )
-    with pytest.raises(UsageError, match=r"statement '\.\.\.t is wrong\. It is wrong\. Now\.', now .* Then\.'"):
+    with pytest.raises(UsageError, match=r"statement '\.\.\.wrong\. It is wrong\. Now\.', now .* Then\.'"):
         require_same(Started(dump_task(old), {}, Snapshot("s", "d")), new, Settings(), tmp_path / "run")
 
 

@@ -117,9 +117,11 @@ def start(
         elif make is None:
             require_prices(settings)
         with ExitStack() as held, until(cancel), using(prompts), suppress(PullLeft):
-            whole = settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
+            search_settings = (
+                settings.model_copy(update={"rollouts": 1, "rounds": 1}) if settings.delegate else settings
+            )
             recall = attaching.recall(settings.memory, prior_run)
-            made = make_parts(whole, run, held, cancel, parent, make, prior_run=prior_run)
+            made = make_parts(search_settings, run, held, cancel, parent, make, prior_run=prior_run)
             parts = dataclasses.replace(made, recall=recall)
             if run.started is not None and (unfinished or not run.finished):
                 searches = [held.enter_context(Run.read(path)) for path in unfinished_searches(run)]

@@ -19,7 +19,7 @@ from agent.models.wire import sendable
 from agent.parsing import loads
 from agent.policy.chat.conventions import CONVENTIONS, from_note
 from agent.policy.chat.dialects import NATIVE, TEXT, as_server_accepts
-from agent.policy.chat.opening import introduction, measured
+from agent.policy.chat.opening import introduction, results_message
 from agent.policy.chat.transcript import unpack
 from agent.run.action_log import task_of
 from agent.run.events import Asked
@@ -124,7 +124,7 @@ class Turns:
             messages: Sequence[Message] = stored["given"]
             return messages
         parent = self._run.tree.parent(node_id)
-        return [measured(parent)] if number == 0 and parent is not None and parent.parents else []
+        return [results_message(parent)] if number == 0 and parent is not None and parent.parents else []
 
 
 def results_after(answer: Message, step: Step, seen: Sequence[str]) -> tuple[Message, ...]:

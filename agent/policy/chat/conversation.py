@@ -15,16 +15,13 @@ from typing import Any
 from agent.models import BYTES_PER_TOKEN, Message
 from agent.policy import Position
 from agent.policy.chat.dialects import ToolDialect
-from agent.policy.chat.opening import TURNS, opening
+from agent.policy.chat.opening import RESULT_SHARE, TURNS, opening
 from agent.policy.chat.transcript import branch, left_out
 
 FULL = 0.8
 """The share of the context above which results are left out; the rest is for the answer."""
 KEPT = 0.5
 """The share of the context that is aimed at then."""
-ISSUE_SHARE = 0.25
-RESULT_SHARE = 0.2
-"""The share of the context for all results of one turn."""
 
 
 def capped(context_tokens: int | None, soft_cap: int) -> int:
@@ -62,7 +59,7 @@ class Conversation:
         """The whole conversation in the form that the provider accepts, with `later` at the end."""
         position, dialect = self._position, self._dialect
         instructions = dialect.instructions(debug=self._debug)
-        messages = opening(position, instructions, self._bytes(ISSUE_SHARE), self._most_turns)
+        messages = opening(position, instructions, self._bytes(), self._most_turns)
         messages += branch(position.path, position.steps, dialect, self.left_out, self._bytes(RESULT_SHARE))
         return dialect.to_wire([*messages, *self._request, *later])
 
@@ -89,5 +86,5 @@ class Conversation:
         candidates = range(self.left_out, max(self.left_out, self._turns - 1))
         self.left_out = candidates.start + bisect_left(candidates, True, key=short_enough)
 
-    def _bytes(self, share: float) -> int | None:
+    def _bytes(self, share: float = 1.0) -> int | None:
         return None if self._context_tokens is None else int(self._context_tokens * share * BYTES_PER_TOKEN)

@@ -28,6 +28,10 @@ CHANGES_BYTES = 3_000
 """The size of an earlier attempt's patch."""
 OUTCOME_BYTES = 3_000
 """The size of what the tests and a judge say about a state."""
+ISSUE_SHARE = 0.25
+"""The share of the context for the issue."""
+RESULT_SHARE = 0.2
+"""The share of the context for all results of one turn."""
 CONVENTIONS_SHARE = 0.5
 """In a short context: the most that conventions take, as a share of the room for the issue."""
 TURNS = 100
@@ -43,17 +47,17 @@ TURNS_LEFT = (15, 5)
 
 
 def opening(
-    position: Position, instructions: str = "", issue_bytes: int | None = None, turns: int = TURNS
+    position: Position, instructions: str = "", context_bytes: int | None = None, turns: int = TURNS
 ) -> list[Message]:
     """The two messages that begin every conversation about a task. They do not depend on the node, so a provider can
     cache them.
 
-    `instructions`: how to call the tools, where the API does not say so. `issue_bytes`: the issue's size in a short
-    context. `turns`: the number of turns that the model has.
+    `instructions`: how to call the tools, where the API does not say so. `context_bytes`: the size of the model's
+    context; None: unknown. `turns`: the number of turns that the model has.
     """
     report, conventions = position.path[0].report, position.conventions()
     workdir, layout = position.box.workdir, position.layout()
-    return introduction(position.task, report, workdir, instructions, issue_bytes, turns, conventions, layout)
+    return introduction(position.task, report, workdir, instructions, context_bytes, turns, conventions, layout)
 
 
 def introduction(
@@ -61,13 +65,14 @@ def introduction(
     report: SuiteReport,
     workdir: str,
     instructions: str = "",
-    issue_bytes: int | None = None,
+    context_bytes: int | None = None,
     turns: int = TURNS,
     conventions: Sequence[Convention] = (),
     layout: str = "",
 ) -> list[Message]:
     """As `opening`, for a task whose base state has this report; `workdir` is the workspace's path in the sandbox."""
     by_parts = bool(report.late) or report.first is not None
+    issue_bytes = None if context_bytes is None else int(context_bytes * ISSUE_SHARE)
     issue = excerpt(issue_text(task.statement), min(ISSUE_BYTES, issue_bytes or ISSUE_BYTES))[0]
     shown = [(test, _printed(report.messages.get(test, ""))) for test in task.goal_tests[:FAILURES]]
     failures = [{"test": visible(test), "message": message} for test, message in shown if message]
@@ -93,6 +98,7 @@ def introduction(
         suite_s=max(1, round(report.duration_s)),
         turns=turns,
         output_bytes=f"{OBSERVATION_BYTES:,}",
+        answer_bytes="" if context_bytes is None else f"{int(context_bytes * RESULT_SHARE):,}",
     )
     system = render("chat_system") + _user_instructions(task) + instructions
     text += _repository_conventions(conventions, issue_bytes)
@@ -173,7 +179,7 @@ def opinion(position: Position) -> list[Message]:
     return [{"role": "user", "content": _printed(text, OUTCOME_BYTES)}] if text and new else []
 
 
-def measured(node: Node) -> Message:
+def results_message(node: Node) -> Message:
     """The part of `situation` that reports the results of the node, for a first turn from there."""
     others = {"carry_out": False, "tried": [], "references": [], "hint": "", "begin": "", "diagnosed": False}
     return _user("chat_position", measured=_outcome(node), fused=node.kind == "fuse", reflect=False, **others)

@@ -50,7 +50,7 @@ class Entrant:
         return self.candidate.node
 
     @property
-    def same(self) -> tuple[NodeId, ...]:
+    def duplicates(self) -> tuple[NodeId, ...]:
         """The nodes of the others, without repeats."""
         return tuple(dict.fromkeys(other.node for other in self.others if other.node != self.node))
 

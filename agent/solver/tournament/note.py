@@ -48,7 +48,7 @@ def _entrant(entrant: Entrant, ranking: Ranking) -> dict[str, Any]:
     facts = entrant.facts
     return {
         "node": entrant.node,
-        "same": list(entrant.same),
+        "same": list(entrant.duplicates),
         "rollouts": entrant.rollouts,
         "patch": sha256(entrant.candidate.patch).hexdigest(),
         "solved": facts.solved,
