@@ -14,7 +14,6 @@ from agent.parsing import loads
 from agent.task import Task
 from sandboxes import Change, Provider, Snapshot
 
-
 NOTHING = "no line of the repository ran under the tracer: another one took its place, or other processes ran the code"
 
 
