@@ -401,7 +401,7 @@ def _complaint(report: SuiteReport, command: str) -> str:
         return f"{command!r} collects no tests; name the tests to run with --test"
     if unknown := re.search(r"error: unrecognized arguments: (.*)", report.output):
         return (
-            f"{command!r} has options that its pytest does not know: {unknown[1].strip()}; install their plugins, such as "
+            f"{command!r} has options that its pytest does not know: {unknown[1].strip()}; install their plugins, as "
             "with --setup 'pip install pytest-cov', or leave the options out with --test"
         )
     remedy = "see --test, --setup and --test-framework"
