@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,9 @@ def refusal(problem: ErrorDetails, section: type[BaseModel], origin: str = "") -
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return ConfigError(f"unknown setting `{key}`{place}; did you mean `{_nearest(key, section)}`?")
     reason = problem["msg"].removeprefix("Input ")
+    if problem["type"] in ("tuple_type", "list_type") and isinstance(problem["input"], str):
+        text = problem["input"]
+        reason = f"should be a list, such as [{text if re.fullmatch(r'[-.,0-9 ]+', text) else json.dumps(text)}]"
     if origin == COMMAND_LINE:
         return OptionRefused(key, problem["input"], reason)
     return ConfigError(f"`{key}`{place} is {problem['input']!r}, but {reason}")

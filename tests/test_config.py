@@ -168,6 +168,8 @@ class TestRefusals:
             (lambda: Settings(budget={"max_node": 3}), "`budget.max_node`; did you mean `budget.max_nodes`?"),
             (lambda: BudgetSettings(max_node=3), "unknown setting `max_node`; did you mean `max_nodes`?"),
             (lambda: Settings(workers=0), "`workers` is 0, but should be greater than or equal to 1"),
+            (lambda: load(overrides=["model.price=3,15"]), "'3,15', but should be a list, such as [3,15]"),
+            (lambda: load(overrides=["sandbox.setup=make"]), 'should be a list, such as ["make"]'),
             (lambda: Settings(policy=3), "`policy` is 3, but "),
         ],
     )
