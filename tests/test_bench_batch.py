@@ -147,6 +147,20 @@ def test_an_exhausted_search_whose_sandbox_failed_is_not_the_solvers_fault(tmp_p
     assert states(tmp_path) == {"a": "infra"}
 
 
+def test_a_model_that_never_answered_is_not_the_solvers_fault(tmp_path: Path) -> None:
+    silence = ModelError("no answer before the time was up")
+    fill(tmp_path, "a", lambda name, run: result(run, stop=Stop.TIME, patch=b"", error=silence))
+    assert states(tmp_path) == {"a": "infra"}
+
+
+def test_a_folder_of_something_else_is_not_filled(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "setup.py").touch()
+    with pytest.raises(UsageError, match="is not empty, and holds no batch; name a new folder"):
+        Batch(tmp_path, IDENTITY)
+    assert not (tmp_path / "batch.json").exists()
+
+
 def test_predictions_hold_every_answer_and_no_failure_of_the_world(tmp_path: Path) -> None:
     def answer(name: str, run: Path) -> Result:
         patch = {"a": b"\xff\r\n", "b": b""}.get(name, b"")
@@ -346,11 +360,13 @@ def test_a_kill_in_the_middle_of_a_line_loses_that_attempt_only(tmp_path: Path) 
     assert fill(tmp_path, "ab", lambda name, run: result(run)) == ["b"]
 
 
-def test_the_first_signal_drains_and_the_second_cancels() -> None:
+def test_the_first_signal_drains_and_the_second_cancels(capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
     with stop_on_signals() as stopping:
         signal.raise_signal(signal.SIGINT)
         assert (stopping.drain.is_set(), stopping.cancel.is_set()) == (True, False)
+        assert "no other instance is begun" in (said := capsys.readouterr().err)
+        assert "Ctrl-C again" in said
         signal.raise_signal(signal.SIGINT)
         assert stopping.cancel.is_set()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL

@@ -133,6 +133,7 @@ def test_the_commands_print_and_draw(two: tuple[Path, Path], tmp_path: Path) -> 
     assert json.loads(done.stdout)["at_equal_cost"]["limit"] == 20
     done = CliRunner().invoke(app, ["compare", *map(str, two)])
     assert "A resolves 2 of 4, B 3" in done.stdout
+    assert done.stdout.startswith(f"A: {two[0]}\nB: {two[1]}\n")
     assert "B minus A: +25.0 points" in done.stdout
     files = [tmp_path / f"curve{suffix}" for suffix in (".csv", ".png", ".svg", ".html")]
     argv = ["curve", *map(str, two), *(word for file in files for word in ("--out", str(file)))]

@@ -138,6 +138,7 @@ def test_a_patch_applies_whole_or_not_at_all(folder: Path) -> None:
         ({"test_patch": "no patch"}, r"\(calc-1\): test_patch is no git patch"),
         ({"bundle": "../calc.bundle"}, "'../calc.bundle' leads out of"),
         ({"bundle": "/calc.bundle"}, "'/calc.bundle' leads out of"),
+        ({"FAIL_TO_PASS": []}, "FAIL_TO_PASS is empty: name the tests that fail without the solution"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(tmp_path: Path, fields: dict[str, object], message: str) -> None:

@@ -156,6 +156,18 @@ def test_a_server_that_is_not_there_ends_the_run_at_once_with_its_address(namesp
     assert server.keys[0] == "Bearer none"
 
 
+def test_a_server_that_never_answers_is_named_when_the_time_is_up(namespaces: Path, tmp_path: Path) -> None:
+    with servers() as serve:
+        server = serve(lambda body: RIGHT.fails("stall", 0))
+        options = ["--policy", "openai/tiny", "-c", f"model.base_url={server.url}", "-c", "sandbox.kind=namespace"]
+        options += ["--max-seconds", "6", "--json"]
+        env = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+        done = ramify(["solve", "--issue", "x", *options], cwd=means(tmp_path / "repo"), env=env)
+    assert done.returncode == 4, done.stderr
+    assert "openai/tiny gave no answer before the time was up; look after its server" in done.stderr
+    assert json.loads(done.stdout)["stop"] == "time"
+
+
 @pytest.mark.slow
 def test_all_sessions_are_in_one_journal_that_holds_no_key(told: Told) -> None:
     journal = told.run / "journal.jsonl"

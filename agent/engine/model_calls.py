@@ -16,7 +16,7 @@ from typing import Any
 
 from agent.budget import Usage
 from agent.engine.recorder import Recorder
-from agent.errors import RamifyError, TooLong, ToolsRefused
+from agent.errors import RamifyError, Stopped, TooLong, ToolsRefused
 from agent.models import BYTES_PER_TOKEN, Ask, Completion, Message, Model
 from agent.models.prices import Price
 from agent.models.warming import KEPT_S
@@ -132,8 +132,14 @@ class ModelGateway:
         self._record, self._run, self._budget = record, record.run, record.budget
         self._paid = RecordedAnswers(self._run.asked)
         self._forecast = Forecast()
+        self._waited_for = ""
         for asked in self._run.asked:
             self._forecast.learn(asked)
+
+    @property
+    def silent(self) -> str:
+        """The model that the run waited for in vain; empty if a model has answered, or none was asked."""
+        return "" if self._run.asked else self._waited_for
 
     def at(self, node: NodeId | None, purpose: str) -> Ask:
         """A function that asks on behalf of a node and for a purpose, such as `policy`; both are recorded."""
@@ -164,6 +170,8 @@ class ModelGateway:
             except RamifyError as error:
                 if error.usage.model_calls:
                     self._record(Spent(error.usage, purpose, node), charge)
+                if isinstance(error, Stopped):
+                    self._waited_for = model.name
                 if isinstance(error, (TooLong, ToolsRefused)):
                     kind: Refusal = "TooLong" if isinstance(error, TooLong) else "ToolsRefused"
                     self._record(Refused(*facts, kind, str(error), node, purpose))

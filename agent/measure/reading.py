@@ -6,6 +6,7 @@ the command's exit code agree. For pytest, nothing on stdout is read.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ COMMAND = "test-command"
 """The only test id of a report made from an exit code."""
 OUTPUT_BYTES = 4000
 MESSAGE_BYTES = 2000
+SAID = 200
+"""Characters of an error message that a problem quotes."""
 KILLED = 137
 GOOD = (Outcome.PASSED.value, Outcome.SKIPPED.value)
 NO_TESTS = "no tests were collected"
@@ -192,7 +195,9 @@ def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, w
         yield f"{report.adapter} did not report; the command ended with exit code {result.exit_code}"
     if not transcript.ends:
         where = f", during {transcript.unfinished}" if transcript.unfinished else ""
-        yield f"the run broke off with exit code {result.exit_code}{where}"
+        said = re.findall(r"(?m)^.*\berror: (.+)$", _tail(result))
+        why = f": {said[-1].strip()[:SAID]}" if said else ""
+        yield f"the run broke off with exit code {result.exit_code}{where}{why}"
         return
     end = transcript.ends[-1]
     if len(transcript.ends) > 1:

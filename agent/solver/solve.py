@@ -15,7 +15,7 @@ from agent.budget import Stop
 from agent.engine.components import Components
 from agent.engine.engine import Engine
 from agent.engine.session import Session
-from agent.errors import RamifyError
+from agent.errors import ModelError, RamifyError
 from agent.evaluate.scorer import StagedScorer
 from agent.run.events import Event
 from agent.run.run import Run
@@ -104,6 +104,8 @@ def _answer(session: Session, searcher: Searcher, pool: CandidatePool) -> Result
     except BaseException as error:
         pool.finish(Stop.FAILED, error)
         raise
+    if stop is Stop.TIME and (model := session.gateway.silent):
+        return pool.finish(stop, ModelError(f"{model} gave no answer before the time was up; look after its server"))
     nothing_came = stop in (Stop.EXHAUSTED, Stop.FINISHED) and len(run.tree) == 1
     return pool.finish(stop, searcher.error if stop is Stop.FAILED or nothing_came else None)
 

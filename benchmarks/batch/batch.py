@@ -182,6 +182,12 @@ class Batch:
         self.identity = identity
         self._now = now
         self._due = now()
+        if (
+            not (out / "batch.json").exists()
+            and out.is_dir()
+            and any(not each.name.startswith(".") for each in out.iterdir())
+        ):
+            raise UsageError(f"--out {out} is not empty, and holds no batch; name a new folder")
         self._ledger = Ledger(out / "results.jsonl")
         if not (out / "batch.json").exists():
             write_atomically(out / "batch.json", json.dumps(asdict(identity), indent=1).encode() + b"\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from typing import Protocol
 from agent.analysis.report.summary import as_json
 from agent.budget import ParentBudget, Stop
 from agent.build.composition import start
-from agent.errors import ConfigError, PolicyError, RamifyError, UsageError
+from agent.errors import ConfigError, ModelError, PolicyError, RamifyError, UsageError
 from agent.run.events import Event
 from agent.settings import Settings
 from agent.solver.result import Result
@@ -118,6 +119,8 @@ def stop_on_signals() -> Iterator[StopSignal]:
             stopping.stop()
         else:
             stopping.escalate()
+            again = "" if stopping.cancel.is_set() else "; Ctrl-C again ends them at their next step"
+            sys.stderr.write(f"stopping: no other instance is begun, and those that run are ended{again}\n")
         if stopping.cancel.is_set():
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -263,7 +266,7 @@ def state_of(result: Result | None, error: BaseException | None) -> State:
         return "broken"
     if isinstance(error, PolicyError | UsageError) or (result is not None and result.resolved):
         return "done"
-    if result is None or result.stop is Stop.FAILED or isinstance(error, SandboxError):
+    if result is None or result.stop is Stop.FAILED or isinstance(error, SandboxError | ModelError):
         return "infra"
     return "limit" if result.stop in LIMITS else "done"
 

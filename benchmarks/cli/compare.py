@@ -49,7 +49,7 @@ def compare(
         sys.stdout.write(json.dumps(facts) + "\n")
         return
     graded, others = counted(len(pairs), "instance is", "instances are"), counted(left_out, "other is", "others are")
-    sys.stdout.write(f"{graded} graded in both, {others} left out\n")
+    sys.stdout.write(f"A: {first}\nB: {second}\n{graded} graded in both, {others} left out\n")
     for title, result in zip(("as run", f"at no more than {most:g} {unit} per instance"), results, strict=True):
         sys.stdout.write(f"\n{title}\n{as_text(result)}")
 
@@ -97,9 +97,10 @@ def _unit(name: str) -> Unit:
 def as_text(result: Comparison) -> str:
     """The comparison as text."""
     count, (low, high) = result.instances, result.interval
+    interval = f"95 % interval {100 * low:+.1f} to {100 * high:+.1f}" if low < high else "all pairs alike: no interval"
     return (
         f"  A resolves {result.both + result.only_first} of {count}, B {result.both + result.only_second}\n"
         f"  both {result.both}, only A {result.only_first}, only B {result.only_second}, neither {result.neither}\n"
-        f"  B minus A: {100 * result.difference:+.1f} points (95 % interval {100 * low:+.1f} to {100 * high:+.1f}); "
+        f"  B minus A: {100 * result.difference:+.1f} points ({interval}); "
         f"exact McNemar p = {result.p_value:.3g}\n"
     )

@@ -81,6 +81,8 @@ def _source_of(target: Path) -> str:
     from benchmarks.batch.batch import read_identity
     from benchmarks.data.sources import parted
 
+    if not target.exists():
+        raise UsageError(f"there is no {target}: name a batch, or a file of predictions")
     if not (target / "batch.json").exists():
         raise UsageError(f"{target} is not a batch, so name its instances with --source")
     source = read_identity(target).source

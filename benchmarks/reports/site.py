@@ -18,7 +18,7 @@ from agent.errors import UsageError
 from benchmarks.batch.batch import PLAN, read_identity
 from benchmarks.reports.comparison import UNITS
 from benchmarks.reports.curves import read_curves
-from benchmarks.reports.report import Line, line_of_run, read_progress, total
+from benchmarks.reports.report import Line, line_of_run, read_progress, read_report, total
 
 DEPTH = 2
 """How far below the folder a run may be: the folder may hold batches, and a batch holds runs."""
@@ -106,8 +106,9 @@ def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
 
 
 def _curves(batches: list[Path]) -> dict[str, Any]:
-    """The curves in each unit, or the reason why they cannot be drawn."""
+    """The curves in each unit of the batches that are graded, or the reason why they cannot be drawn."""
     drawn: dict[str, Any] = {}
+    batches = [batch for batch in batches if any(line.resolved is not None for line in read_report(batch))] or batches
     for unit in UNITS:
         try:
             drawn[unit] = [asdict(curve) for curve in read_curves(batches, unit)] if batches else []

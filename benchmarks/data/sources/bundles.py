@@ -60,6 +60,8 @@ class Bundles:
         name = columns.instance_name(row["instance_id"])
         columns.path_inside(self.file.parent, row["bundle"])
         hidden = hidden_of(row)
+        if not hidden.fail_to_pass:
+            raise ValueError("FAIL_TO_PASS is empty: name the tests that fail without the solution and pass with it")
         task = Task(
             id=name,
             statement=row["problem_statement"],
