@@ -1,4 +1,4 @@
-"""Ramify as a library, under the name of its distribution. All names are those of `agent`, `SandboxError` and `Workspace`.
+"""Ramify as a library, under the name of its distribution. All names are those of `agent`, `SandboxError`, `Workspace`.
 
     from ramify import Settings, Task, Workspace, solve
 
