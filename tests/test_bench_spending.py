@@ -61,7 +61,7 @@ class TestTheEstimate:
 
     def test_of_a_model_of_unknown_price_says_what_holds_instead(self) -> None:
         lines = estimate(attempt("x", 0.0, unpriced=2), model__price=None)
-        assert "dollars      the price of openai/tiny is unknown: no dollar limit can be enforced" in lines[1]
+        assert "dollars      the price of openai/tiny is unknown: calls and tokens are limited instead" in lines[1]
         assert "model calls  at most 3,000 (3 x 1,000); about 6 going by the one that ended (2 each)" in lines
 
     def test_says_where_the_batch_stops(self) -> None:

@@ -205,7 +205,7 @@ def test_a_signal_ends_what_comes_before_the_search_at_once(tmp_path, during, nu
     assert process.returncode == 128 + number, err.decode()
     told = json.loads(out)
     assert (told["status"], told["stop"], told["nodes"]) == ("no_patch", "interrupted", 0)
-    assert b"the search ended before the tests had been run once" in err
+    assert b"the search ended before the first test run had finished" in err
     assert children_of(process.pid) == []
     assert not runs(waits)
 
