@@ -80,9 +80,9 @@ def test_limits_are_bars_of_what_was_spent_and_the_rest_is_a_line() -> None:
     for event in (BEGUN, Added(node(0)), Added(node(1, 0)), Failed(0, "no"), Spent(Usage(measurements=3))):
         view.take(event)
     lines = shown(view).splitlines()
-    assert any(line.startswith("nodes") and line.endswith("2 of 10") for line in map(str.rstrip, lines))
+    assert any(line.startswith("states") and line.endswith("2 of 10") for line in map(str.rstrip, lines))
     assert any(line.startswith("seconds") and "of 60" in line for line in lines)
-    assert not any(line.startswith(("usd", "measurements")) for line in lines)
+    assert not any(line.startswith(("dollars", "test runs")) for line in lines)
     assert "2 states, 1 dead end, 3 test runs" in lines[-1]
 
 
@@ -95,7 +95,7 @@ def test_a_run_that_goes_on_counts_what_earlier_sessions_found_and_spent_against
     progress(Added(node(3, 1, 0.6)))
     assert [line.split()[0] for line in console.file.getvalue().splitlines()] == ["0.600"], "only what is better"
     lines = [line.rstrip() for line in shown(progress.view).splitlines()]
-    assert any(line.startswith("nodes") and line.endswith("4 of 20") for line in lines)
+    assert any(line.startswith("states") and line.endswith("4 of 20") for line in lines)
     (seconds,) = (line.split()[-3] for line in lines if line.startswith("seconds"))
     assert float(seconds) >= 40
     assert "4 states, 0 dead ends, 2 test runs" in lines[-1]

@@ -547,7 +547,6 @@ class TestTheCommands:
         means(tmp_path / "repo")
         (tmp_path / "notes").write_text("no database" * 500)
         solve = ("solve", "--issue", "x", "--repo", "repo", "--policy", "openai/x", "--memory", "notes")
-        solve += ("-c", "model.base_url=http://127.0.0.1:1/v1")
         assert isinstance(CliRunner().invoke(app, [*solve, "--out", "one"]).exception, MemoryUnusable)
         assert isinstance(CliRunner().invoke(app, [*solve, "--no-memory", "--out", "two"]).exception, ConfigError)
 

@@ -137,7 +137,11 @@ class TestAName:
     def test_without_a_key_names_the_variable_to_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-            make("openai/tiny", base_url="http://127.0.0.1:1/v1")
+            make("openai/tiny")
+
+    def test_a_server_of_ones_own_needs_no_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        assert make("openai/tiny", base_url="http://127.0.0.1:1/v1").name == "openai/tiny"
 
     def test_with_an_address_that_is_none_is_refused(self, serve: Serve) -> None:
         with pytest.raises(ConfigError, match="localhost:8000"):

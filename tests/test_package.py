@@ -125,7 +125,7 @@ def test_the_library_has_the_names_of_agent_and_workspace_under_the_name_of_the_
     import ramify
     from sandboxes import Workspace
 
-    assert dir(ramify) == sorted([*agent.__all__, "Workspace"])
+    assert dir(ramify) == sorted([*agent.__all__, "SandboxError", "Workspace"])
     assert all(getattr(ramify, name) is getattr(agent, name) for name in agent.__all__)
     assert ramify.Workspace is Workspace
 

@@ -40,6 +40,7 @@ TASK: dict[str, object] = {
     "by_parts": False,
     "turns": 100,
     "output_bytes": "16,000",
+    "answer_bytes": "90,000",
 }
 CANDIDATE = {"patch": "+ 1", "before": "1 pass, 1 fail", "after": "2 pass, 0 fail"}
 ATTEMPT_TEXTS = ("hypothesis", "progress")

@@ -198,20 +198,20 @@ class TestNamingARun:
 class TestApplyingAnEarlierAnswer:
     def test_the_patch_of_the_last_run_is_applied_to_the_checkout_it_came_from(self, ramify, record, checkout):
         record("run")
-        said = ramify("apply")
+        said = ramify("apply", "last")
         assert (said.returncode, said.stderr) == (0, f"applied to {checkout}\n")
         assert (checkout / "a.py").read_text() == "x = 2\n"
 
     def test_a_patch_that_is_applied_already_is_not_applied_again(self, ramify, record, checkout):
         record("run")
-        ramify("apply")
-        said = ramify("apply")
+        ramify("apply", "last")
+        said = ramify("apply", "last")
         assert (said.returncode, said.stderr) == (
             2,
             f"ramify: nothing was applied to {checkout}: the patch is applied there already\n",
         )
         (checkout / "a.py").write_text("x = 3\n")
-        assert "a.py changed since the run began" in ramify("apply").stderr
+        assert "a.py changed since the run began" in ramify("apply", "last").stderr
 
     def test_a_patch_that_is_not_finished_is_shown_and_not_applied(self, ramify, record, checkout):
         directory = record("run", status="improved")
@@ -221,7 +221,7 @@ class TestApplyingAnEarlierAnswer:
 
     def test_a_run_that_has_not_ended_has_no_patch_to_apply(self, ramify, record):
         directory = record("run", status="")
-        assert f"ramify resume {directory}" in ramify("apply").stderr
+        assert f"ramify resume {directory}" in ramify("apply", "last").stderr
 
 
 @pytest.fixture

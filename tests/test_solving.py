@@ -320,7 +320,7 @@ def test_goal_tests_that_do_not_exist_are_refused(attempt, repo):
 
 
 def test_a_goal_test_that_passes_already_is_refused(attempt, repo):
-    with pytest.raises(UsageError, match="its outcome before any change is passed"):
+    with pytest.raises(UsageError, match="passes already, so there is nothing to fix"):
         attempt(edits(FIX), wanted=task(repo, goal_tests=("test_means.py::test_mean_of_some",)))
 
 

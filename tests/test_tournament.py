@@ -76,7 +76,7 @@ def test_equal_patches_are_one_candidate():
     found = rank(TASK, twins, judge, votes=1)
     assert len(judge.asked) == 1
     assert order(found) == [4, 2]
-    assert found.order[1].same == (1, 3)
+    assert found.order[1].duplicates == (1, 3)
     assert found.order[1].rollouts == 3
 
 

@@ -22,7 +22,7 @@ from agent.cli.app import app
 from agent.cli.doctor.model_probe import examine_model
 from agent.errors import ConfigError, UsageError
 from agent.learning import serving, training
-from agent.learning.export import Compares
+from agent.learning.export import NeedsAllRuns
 from agent.learning.export.edits import Edits
 from agent.learning.export.registry import make
 from agent.learning.training import TrainingFailed, TrainingSettings, job, plan, templates, train, with_adapter
@@ -355,7 +355,7 @@ class TestRowsOfEdits:
         runs = [self.history(tmp_path / str(n), right=right).run for n, right in enumerate((RIGHT, WRONG))]
         by = {kind: make(f"edit-{kind}", {}) for kind in ("kto", "preference")}
         for exporter in by.values():
-            assert isinstance(exporter, Compares)
+            assert isinstance(exporter, NeedsAllRuns)
             for run in runs:
                 exporter.collect(run)
         assert [row["label"] for run in runs for row in by["kto"](run) if "label" in row] == [True] * 4

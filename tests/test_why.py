@@ -72,7 +72,7 @@ def test_a_state_of_several_parents_stands_below_one_and_names_the_others():
     made.merge(0, 3)
     made.merge(0, 4)
     out = io.StringIO()
-    Console(file=out, width=200).print(draw(made))
+    Console(file=out, width=200).print(draw(made, made.best().id))
     three, four = out.getvalue().splitlines()[3:5]
     assert "[also reached from 1, 0]" in three
     assert "[also reached from 0] fuse 2 + 1" in four

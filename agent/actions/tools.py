@@ -220,8 +220,7 @@ TOOLS: Mapping[str, Tool] = {
         lambda it: {"test": it.test, "probes": it.probes},
     ),
     "submit": Tool(
-        "End the work. You are first shown any part of your diff that you have not seen, and any test that you broke "
-        "without noticing.",
+        "End the work. Parts of your diff that you have not seen, and tests that you broke unawares, are shown first.",
         {
             "message": Parameter(
                 "string", "What was wrong and what was changed.", aliases=("summary", "result", "answer")

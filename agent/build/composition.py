@@ -172,16 +172,16 @@ def resume(
     started = begun(directory)
     changes: dict[str, object] = {f"budget.{name}": limit for name, limit in (budget or {}).items()}
     settings = restore(started.settings, flags=changes | ({"model.base_url": base_url} if base_url else {}))
-    if not (store_of(directory).is_dir() or _is_finished(directory)):
-        raise UsageError(
-            f"{directory} cannot be resumed: its states were removed, as `ramify clean --states` does; begin a new run "
-            "with `ramify fix` or `ramify solve`"
-        )
     if budget and "max_usd" in budget:
         require_prices(settings)
     if unfinished and (settings.single_edits or settings.delegate):
         kind = "divides the issue into parts" if settings.delegate else "makes single edits"
         raise UsageError(f"{directory} {kind}, and leaves no rollouts unfinished: leave out --unfinished")
+    if not (store_of(directory).is_dir() or _is_finished(directory)):
+        raise UsageError(
+            f"{directory} cannot be resumed: its states were removed, as `ramify clean --states` does; begin a new run "
+            "with `ramify fix` or `ramify solve`"
+        )
     task = load_task(started.task)
     return start(task, settings, directory, cancel=cancel, on_event=on_event, unfinished=unfinished)
 

@@ -30,13 +30,14 @@ SHOWN = 80
 def with_commit(task: Task) -> Task:
     """The task with the commit of its checkout as its base, unless it has one or git knows none; if tracked files
     differ from the commit, a digest of their names, sizes and times follows it."""
-    path = task.workspace.path
-    if task.base or path is None or (found := locate(path)) is None:
+    if task.base or task.workspace.path is None:
         return task
     try:
+        if (found := locate(task.workspace.path)) is None:
+            return task
         with opened(found) as view:
             return replace(task, base=view.version())
-    except SandboxError:
+    except (SandboxError, OSError, ValueError):  # a damaged journal has a path with a null character
         return task
 
 
