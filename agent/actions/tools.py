@@ -220,7 +220,7 @@ TOOLS: Mapping[str, Tool] = {
         lambda it: {"test": it.test, "probes": it.probes},
     ),
     "submit": Tool(
-        "End the work. Parts of your diff that you have not seen, and tests that you broke unawares, are shown first.",
+        "End the work. Parts of your diff you have not seen, and tests you broke unawares, are shown first.",
         {
             "message": Parameter(
                 "string", "What was wrong and what was changed.", aliases=("summary", "result", "answer")
