@@ -33,7 +33,8 @@ class Task:
     goal_failing: bool = False
     """The goals are the tests that fail in the base state: those of `goal_tests`, or of all if that is empty."""
     base: str = ""
-    """The commit of the workspace, for the record; may be empty."""
+    """What names the state of the workspace: a run is not continued with another one. Empty: the commit of a checkout
+    (`agent.build.same_run.with_commit`)."""
     framework: str = ""
     """The test framework that the command runs, by name (`agent.measure.adapters.registry`). Empty: pytest, or a
     program that is judged by its exit code alone."""

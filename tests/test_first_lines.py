@@ -255,7 +255,7 @@ class TestTheNextStep:
         name = self.last(ramify(WRONG, "fix")).split()[-1]
         said = commands.ramify(["apply"], cwd=tmp_path, env=ramify.env)
         assert said.returncode == 2
-        assert f"this is no git checkout: name the run, such as the last one, {name}" in said.stderr
+        assert f"no git checkout; name the run: ramify apply {name} (the last one)" in said.stderr
 
     @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):

@@ -426,7 +426,8 @@ class TestALineThatEndsWithoutSuccess:
 
 @pytest.mark.slow
 def test_a_state_is_labelled_by_what_differs_and_not_by_the_tool_that_changed_it(attempt: Solve) -> None:
-    heredoc = bash(f"cat > means.py <<'EOF'\n{SOURCE.replace(BUG, FIX)}EOF\ngit add means.py")
+    caches = "mkdir -p .pytest_cache/v && touch .pytest_cache/v/nodeids"
+    heredoc = bash(f"cat > means.py <<'EOF'\n{SOURCE.replace(BUG, FIX)}EOF\ngit add means.py; {caches}")
     done = attempt([says("Mended.", heredoc, TEST), says("Done.", SUBMIT)])
     assert [node.label for node in done.run.tree][1:] == ["changed means.py: Mended.", "changed nothing: Done."]
 

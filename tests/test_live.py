@@ -86,6 +86,14 @@ def test_limits_are_bars_of_what_was_spent_and_the_rest_is_a_line() -> None:
     assert "2 states, 1 dead end, 3 test runs" in lines[-1]
 
 
+def test_what_only_models_spend_has_a_bar_once_one_was_called() -> None:
+    view = View()
+    view.take(Started({}, {"budget": {"max_usd": 3.0}}, Snapshot("s", "d")))
+    assert "dollars" not in shown(view)
+    view.take(Spent(Usage(model_calls=1, cost_usd=0.5), "policy", 0))
+    assert any(line.startswith("dollars") and "0.50 of 3.00" in line for line in shown(view).splitlines())
+
+
 def test_a_run_that_goes_on_counts_what_earlier_sessions_found_and_spent_against_the_limits_of_now(tmp_path) -> None:
     earlier = [BEGUN, Added(node(0, value=0.2)), Added(node(1, 0, 0.5), elapsed_s=40.0), Spent(Usage(measurements=2))]
     console = terminal()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,9 @@ def test_the_message_shows_where_long_texts_begin_to_differ(tmp_path):
     )
     with pytest.raises(UsageError, match=r"statement '\.\.\.wrong\. It is wrong\. Now\.', now .* Then\.'"):
         require_same(Started(dump_task(old), {}, Snapshot("s", "d")), new, Settings(), tmp_path / "run")
+    longer = replace(old, statement=f"{old.statement} Mind the gap.")
+    with pytest.raises(UsageError, match=r"is wrong\. Now\.', now '\.\.\..*is wrong\. Now\. Mind the gap\.'"):
+        require_same(Started(dump_task(old), {}, Snapshot("s", "d")), longer, Settings(), tmp_path / "run")
 
 
 def test_the_base_of_a_task_is_the_commit_and_what_differs_from_it(tmp_path):

@@ -48,8 +48,7 @@ def require_same(started: Started, task: Task, settings: Settings, directory: Pa
         agent.errors.UsageError: it began with others; the message names them.
         agent.errors.ConfigError: its settings were written by a version that knew other settings.
     """
-    differences = [*_of_tasks(load_task(started.task), task), *_of_settings(started, settings)]
-    if differences:
+    if differences := _differences(started, task, settings):
         raise UsageError(
             f"{directory} holds a run that began with another task or other settings: {'; '.join(differences)}. "
             f"Continue that run with `ramify resume {directory}`, or name another directory"
@@ -62,26 +61,24 @@ def forget_refused(directory: Path, task: Task, settings: Settings) -> None:
     if not is_run(directory) or refusal(directory) is None:
         return
     with Run.open(directory) as run:
-        if run.started is None or not run.started.task:
-            return
-        try:
-            require_same(run.started, task, settings, directory)
-        except UsageError:
-            pass
-        else:
-            return
-    shutil.rmtree(directory / STORE, ignore_errors=True)
-    (directory / "journal.jsonl").unlink()
+        other = run.started is not None and run.started.task and _differences(run.started, task, settings)
+    if other:
+        shutil.rmtree(directory / STORE, ignore_errors=True)
+        (directory / "journal.jsonl").unlink()
+
+
+def _differences(started: Started, task: Task, settings: Settings) -> list[str]:
+    return [*_of_tasks(load_task(started.task), task), *_of_settings(started, settings)]
 
 
 def _of_tasks(old: Task, new: Task) -> Iterator[str]:
     names = ["id", "statement", "goal_tests", "protected_paths", "instructions"]
     names += [] if new.goal_tests else ["goal_failing"]  # earlier versions set it for named tests, without an effect
     replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.finished`
-    yield from _differences(old, new, names if replaced else [*names, "test_command"])
+    yield from _of_fields(old, new, names if replaced else [*names, "test_command"])
     if old.base and new.base and old.base != new.base:
         yield _difference("the commit of the checkout", old.base, new.base)
-    yield from _differences(old.workspace, new.workspace, ["image", "environment", "setup", "env"], "workspace.")
+    yield from _of_fields(old.workspace, new.workspace, ["image", "environment", "setup", "env"], "workspace.")
     same_commit = old.base and old.base == new.base
     places = _place(old.workspace.path), _place(new.workspace.path)
     if not same_commit and places[0] != places[1]:
@@ -105,7 +102,7 @@ def _of_settings(started: Started, settings: Settings) -> Iterator[str]:
             yield _difference(key, old.get(key), new.get(key))
 
 
-def _differences(old: object, new: object, names: list[str], prefix: str = "") -> Iterator[str]:
+def _of_fields(old: object, new: object, names: list[str], prefix: str = "") -> Iterator[str]:
     for name in names:
         if (before := getattr(old, name)) != (now := getattr(new, name)):
             yield _difference(prefix + name, before, now)
@@ -113,8 +110,10 @@ def _differences(old: object, new: object, names: list[str], prefix: str = "") -
 
 def _difference(name: str, old: object, new: object) -> str:
     """The two values, each from shortly before the place where long texts begin to differ."""
-    same = next((i for i, (a, b) in enumerate(zip(str(old), str(new), strict=False)) if a != b), 0)
-    if isinstance(old, str) and isinstance(new, str) and same > SHOWN // 2:
-        begin = same - SHOWN // 4
-        old, new = f"...{old[begin:]}", f"...{new[begin:]}"
+    if isinstance(old, str) and isinstance(new, str):
+        pairs = enumerate(zip(old, new, strict=False))
+        same = next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))
+        if same > SHOWN // 2:
+            begin = same - SHOWN // 4
+            old, new = f"...{old[begin:]}", f"...{new[begin:]}"
     return f"{name} {shown(old, SHOWN)}, now {shown(new, SHOWN)}"

@@ -28,7 +28,9 @@ def apply(
 
     source = context.get_parameter_source("run")
     if source is not None and source.name == "DEFAULT" and repo is None and locate(Path.cwd()) is None:
-        raise UsageError(f"this is no git checkout: name the run, such as the last one, {name_of(run)}")
+        raise UsageError(
+            f"the current directory is no git checkout; name the run: ramify apply {name_of(run)} (the last one)"
+        )
     kinds = parse_accept(accept)
     place = repo or checkout_of(run, "name the checkout: --repo DIR")
     with read_run(run) as opened:

@@ -195,7 +195,7 @@ def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, w
         yield f"{report.adapter} did not report; the command ended with exit code {result.exit_code}"
     if not transcript.ends:
         where = f", during {transcript.unfinished}" if transcript.unfinished else ""
-        said = re.findall(r"(?m)^.*\berror: (.+)$", _tail(result))
+        said = [] if transcript.tests else re.findall(r"(?m)^.*\berror: (.+)$", _tail(result))
         why = f": {said[-1].strip()[:SAID]}" if said else ""
         yield f"the run broke off with exit code {result.exit_code}{where}{why}"
         return

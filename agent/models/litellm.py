@@ -128,8 +128,8 @@ class LiteLLMModel:
         try:
             _, provider, _, _ = self._litellm.get_llm_provider(self.name, api_base=self._base_url)
         except openai.APIError as error:
-            provider, _, model = self.name.rpartition("/")
-            if near := get_close_matches(provider, [each.value for each in self._litellm.LlmProviders], n=1):
+            named, _, model = self.name.partition("/")
+            if near := get_close_matches(named, [each.value for each in self._litellm.LlmProviders], n=1):
                 raise ConfigError(f"unknown provider in {self.name!r}: did you mean {near[0]}/{model}?") from error
             raise ConfigError(
                 f"unknown provider in {self.name!r}; for a server of your own write openai/{self.name} "

@@ -17,7 +17,7 @@ from agent.models.halt import Halt
 from agent.models.pace import Pace, Slot
 from agent.models.warming import NO_PROMPT, Prompt
 
-_NO_SERVER = "start the server, or correct its address: -c model.base_url=URL, for an existing run --base-url URL"
+_NO_SERVER = "start the server, or correct its address: -c model.base_url=URL; for a run that has begun: ramify resume --base-url"
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ BAR = 24
 """The width of a bar, in columns."""
 
 WORDS = {"nodes": "states", "measurements": "test runs", "usd": "dollars"}
-"""What people call a limit, if its name says it otherwise."""
+"""The words for limits whose settings are named otherwise."""
 OF_MODELS = ("calls", "tokens", "usd")
 """Limits that have no bar before a model is called."""
 _BEGUN = "proposing an edit and testing it"
@@ -174,9 +174,8 @@ class View:
             limit = self._limits.get(f"max_{name}")
             if limit and (self._usage.model_calls or name not in OF_MODELS):
                 figure = f"{spent:.2f} of {limit:.2f}" if name == "usd" else f"{spent:.0f} of {limit:.0f}"
-                table.add_row(
-                    Text(WORDS.get(name, name), "dim"), ProgressBar(limit, min(spent, limit), width=BAR), figure
-                )
+                word = Text(WORDS.get(name, name), "dim")
+                table.add_row(word, ProgressBar(limit, min(spent, limit), width=BAR), figure)
         table.add_row("", "", Text(self.sums()))
         return table
 
