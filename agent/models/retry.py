@@ -17,7 +17,10 @@ from agent.models.halt import Halt
 from agent.models.pace import Pace, Slot
 from agent.models.warming import NO_PROMPT, Prompt
 
-_NO_SERVER = "start the server, or correct its address: -c model.base_url=URL; for a run that has begun: ramify resume --base-url"
+_NO_SERVER = (
+    "start the server, or correct its address: -c model.base_url=URL; for a run that has begun, "
+    "ramify resume --base-url URL"
+)
 
 log = logging.getLogger(__name__)
 
