@@ -30,7 +30,7 @@ from sandboxes import Snapshot, Workspace
 from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
-from tests.processes import children
+from tests.processes import guests
 from tests.projects import task
 
 pytestmark = pytest.mark.namespace
@@ -159,12 +159,12 @@ def test_what_was_paid_for_before_a_provider_gave_up_is_kept(attempt):
 
 
 def test_what_was_paid_for_before_a_sandbox_died_is_kept(attempt):
-    before = set(children(os.getpid()))
+    before = set(guests(os.getpid()))
 
     def answer(position):
         pay(position)
         if len(position.path) == 1 and position.steps:
-            for guest in set(children(os.getpid())) - before:
+            for guest in set(guests(os.getpid())) - before:
                 os.kill(guest, signal.SIGKILL)
         return Proposal((HIGH if position.steps or len(position.path) > 1 else LOW,), final=bool(position.steps))
 
