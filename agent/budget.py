@@ -48,6 +48,7 @@ class Usage:
     unpriced_calls: int = 0
     """Calls with an unknown price: they count in `model_calls` and not in `cost_usd`."""
     measurements: int = 0
+    """Test runs."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -17,8 +17,9 @@ import systems
 from pydantic import BaseModel
 from typer.main import get_command
 
+import agent
 from agent import errors
-from agent.budget import Stop
+from agent.budget import Stop, Usage
 from agent.cli.app import COMMANDS, ELSEWHERE, app
 from agent.cli.help import EXIT_CODES
 from agent.evaluate.value.registry import VALUES
@@ -28,6 +29,7 @@ from agent.policy.chat.policy import ChatPolicy
 from agent.run.events import Event
 from agent.search.registry import SEARCHES
 from agent.settings import Choice, Settings
+from sandboxes import Workspace
 
 DOCS = Path(__file__).parent
 MADE = "*Made from the code by `make reference`; a test fails if this page is out of date.*\n"
@@ -42,6 +44,7 @@ def pages() -> dict[Path, str]:
         "choices": choices(),
         "exit-codes": exit_codes(),
         "events": events(),
+        "library": library(),
     }
     made = {DOCS / "reference" / f"{name}.md": "\n".join(lines) + "\n" for name, lines in reference.items()}
     return {**made, DOCS / "systems.md": systems.page()}
@@ -165,11 +168,32 @@ def events() -> Iterator[str]:
     yield "A line of `journal.jsonl` is an event; `agent.iter_solve` gives the same as objects, then the `Result`."
     yield "Journals of earlier versions can be read: a new field has a default, and no field changes its meaning.\n"
     for kind in get_args(Event):
-        said = _field_docs(kind)
-        yield f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n| field | type | meaning |\n|---|---|---|"
-        for field in fields(kind):
-            yield f"| `{field.name}` | `{_cell(str(field.type))}` | {said.get(field.name, '')} |"
-        yield ""
+        yield from _fields_of(kind)
+
+
+def library() -> Iterator[str]:
+    """The functions of the library, and the fields of what they take and give."""
+    yield f"# The library\n\n{MADE}"
+    yield "How to use it: [As a library](../tutorials/library.md). Import all names from `ramify`.\n"
+    for name in agent.__all__:
+        if inspect.isfunction(function := getattr(agent, name)):
+            (written,) = ast.parse(inspect.getsource(function)).body
+            assert isinstance(written, ast.FunctionDef)
+            assert written.returns
+            takes, gives = ast.unparse(written.args), ast.unparse(written.returns)
+            yield f"## {name}\n\n```python\n{name}({takes}) -> {gives}\n```\n"
+            yield f"```text\n{inspect.getdoc(function)}\n```\n"
+    for kind in (agent.Task, Workspace, agent.Result, Usage, agent.Order):
+        yield from _fields_of(kind)
+
+
+def _fields_of(kind: type) -> Iterator[str]:
+    """A dataclass with its fields; those without a default have to be given."""
+    said = _field_docs(kind)
+    yield f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n| field | type | meaning |\n|---|---|---|"
+    for field in fields(kind):
+        yield f"| `{field.name}` | `{_cell(str(field.type))}` | {said.get(field.name, '')} |"
+    yield ""
 
 
 def _shown(value: Any) -> str:

@@ -145,6 +145,14 @@ class TestAConversation:
         assert shown[0] == "x" * 299
         assert shown[1].startswith("[4000 bytes")
 
+    def test_cuts_no_result_for_the_sake_of_a_few_bytes(self, box: Sandbox) -> None:
+        def shown(length: int) -> str:
+            step = Step((View("a"),), (Observation("word " * (length // 5)),), "")
+            return branch((node(0),), (step,), NATIVE, most_bytes=1_000)[-1]["content"]
+
+        assert shown(1_125) == "word " * 225
+        assert "bytes left out here" in shown(1_130)
+
     def test_with_a_model_that_reads_little_holds_the_ends_of_the_issue_and_of_results(self, box: Sandbox) -> None:
         with ScriptedServer(reads(4_000 * 3)) as server:
             turns(server, box, 8, context_tokens=4_000, statement="begin " + "x" * 20_000 + " end")

@@ -8,7 +8,7 @@ and decides nothing: no state is solved by it, and it adds less to a value than 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.actions.excerpt import excerpt
@@ -98,9 +98,7 @@ class Reader:
         changed = after() if after else first
         still = [test for test in failing if not changed.passed(test)]
         if still and tried:
-            why = excerpt(changed.messages.get(still[0], changed.problem), MESSAGE_BYTES)[0]
-            told = f"{still[0]} fails with your change as it does without:\n{why}"
-            return Finding(failing=tuple(still), problem=told)
+            return Finding(failing=tuple(still), problem=_unrepaired(still, first, changed))
         second = self._failures(once_more())
         if unsteady := [test for test in failing if test not in second]:
             problem = f"{unsteady[0]} failed on the unchanged code and then did not: make it fail each time"
@@ -155,6 +153,17 @@ class Reader:
         return (
             f"{files or 'your own test file'} passes without your change too: it does not show what the issue describes"
         )
+
+
+def _unrepaired(tests: Sequence[str], without: SuiteReport, changed: SuiteReport) -> str:
+    """How tests fail with the change: the first of them in full, others by the line that says what went wrong."""
+    first, *others = tests
+    why = excerpt(changed.messages.get(first, changed.problem), MESSAGE_BYTES)[0]
+    same = error_of(changed.messages.get(first, "")) == error_of(without.messages.get(first, ""))
+    how = "as it does without" if same else "and with another message than without"
+    also = [f"{test} fails, too: {error_of(changed.messages.get(test, ''))}" for test in others[:NOTED]]
+    more = [f"{len(others) - NOTED} more of your tests fail."] if len(others) > NOTED else []
+    return "\n".join([f"{first} fails with your change {how}:\n{why}", *also, *more])
 
 
 def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:

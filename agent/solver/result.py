@@ -29,11 +29,16 @@ class Result:
     verified: bool
     """The patch was applied to the root state in a fresh fork, and the tests confirmed `status`."""
     stop: Stop
+    """Why the search ended."""
     usage: Usage
     best_node: int | None
+    """The state that the patch is of; None for `no_patch`."""
     run_dir: Path
+    """The directory with the journal, the patch and the states."""
     nodes: int
+    """States, the root included."""
     seconds: float
+    """How long the search took, over all sessions."""
     baseline: Mapping[str, int]
     """Tests `passed` and `failed` before any edit."""
     final: Mapping[str, int]

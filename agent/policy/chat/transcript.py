@@ -20,6 +20,8 @@ from agent.run.tree.node import Node, Step
 
 SHORT_BYTES = 300
 """A shorter result is never left out: the note about it would be as long."""
+SPARED_BYTES = 128
+"""A result that is at most this much too long stays whole: the note on what is left out takes about as much."""
 
 
 def pack(request: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:
@@ -77,7 +79,11 @@ def _results(step: Step, left_out: bool, most_bytes: int | None) -> list[str]:
     """A turn's results, cut or left out as asked."""
     texts = [observation.text for observation in step.observations]
     if most_bytes is not None:
-        texts = [excerpt(text, max(SHORT_BYTES, most_bytes // len(texts)))[0] for text in texts]
+        limit = max(SHORT_BYTES, most_bytes // len(texts))
+        texts = [
+            text if len(text.encode("utf-8", "replace")) <= limit + SPARED_BYTES else excerpt(text, limit)[0]
+            for text in texts
+        ]
     return [_without(text) if left_out and len(text) > SHORT_BYTES else text for text in texts]
 
 
