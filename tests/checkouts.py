@@ -196,21 +196,21 @@ def in_the_midst_of_a_merge(here: Path) -> Path:
 
 COMMON = (
     linked_worktree,
-    worktree_of_a_bare_repository,
     submodule,
-    shallow_clone,
     partial_clone,
-    sparse_checkout,
-    sparse_index,
-    sha256,
     of_another_user,
-    large_files_as_pointers,
     large_files_with_a_filter,
     converted_files,
     without_a_commit,
 )
 """Builders: each makes its checkout, and all that belongs to it, in an empty directory."""
-RARE = (
+OTHERS = (
+    worktree_of_a_bare_repository,
+    shallow_clone,
+    sparse_checkout,
+    sparse_index,
+    sha256,
+    large_files_as_pointers,
     worktree_with_settings_of_its_own,
     worktree_with_sha256,
     sparse_worktree,

@@ -56,12 +56,16 @@ SAYS = {
 """What the model answers to questions without tools, by a mark in them."""
 
 
+Made = Callable[[Run], object]
+
+
 @dataclass(frozen=True)
 class Case:
     """A recipe, what a model does under it, and what its mechanism alone leaves in the journal."""
 
     recipe: str
-    made: Callable[[Run], object]
+    made: Made | Sequence[Made]
+    """What holds of its runs alone; each of several, if its mechanism has parts."""
     lines: Sequence[Sequence[Action]] = ()
     """What the model does in each line of work before it submits, the last one again and again; none: `mutate`
     searches."""
@@ -72,6 +76,10 @@ class Case:
     """How often the model looks at what it changed before it submits."""
     verdicts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """What a judge says in place of `VERDICT`, by a line of the patch."""
+
+    @property
+    def parts(self) -> Sequence[Made]:
+        return (self.made,) if callable(self.made) else self.made
 
 
 def choices(run: Run) -> list[Choice]:
@@ -221,8 +229,10 @@ IN_LOW, IN_LOWER = "+    return min(numbers)", "+    return sorted(numbers)[0]"
 CASES = [
     Case(
         "swe-search",
-        lambda run: (
-            chosen_by(run, "exploitation", "fruitless") and valued_by(run, "judge") and asked(run, "honest case")
+        (
+            lambda run: chosen_by(run, "exploitation", "fruitless"),
+            lambda run: valued_by(run, "judge"),
+            lambda run: asked(run, "honest case"),
         ),
         HALVES,
         ["rollouts=2", "tournament.votes=1"],
@@ -269,21 +279,22 @@ CASES = [
     ),
     Case(
         "i-mcts",
-        lambda run: faded(run) and any(node.prior == node.evaluation.expected == 0.35 for node in run.tree),
+        (faded, lambda run: any(node.prior == node.evaluation.expected == 0.35 for node in run.tree)),
         HALVES,
         ["budget.max_nodes=4"],
     ),
     Case(
         "r-mcts",
-        lambda run: (
-            chosen_by(run, "visits", "expansions") and valued_by(run, "debate") and run.note(1, LESSON) == LEARNED
+        (
+            lambda run: chosen_by(run, "visits", "expansions") and valued_by(run, "debate"),
+            lambda run: run.note(1, LESSON) == LEARNED,
         ),
         HALVES,
         ["memory.path=memory.db", "budget.max_nodes=3"],
     ),
     Case(
         "agent-q",
-        lambda run: asked(run, "Rank all of them") and placed(run),
+        (lambda run: asked(run, "Rank all of them"), placed),
         HALVES,
         ["budget.max_nodes=9", "search.widen=1.0", "search.depth=9"],
         tested=True,
@@ -291,10 +302,10 @@ CASES = [
     Case("hgm", counts_descendants, options=["budget.max_nodes=4"]),
     Case(
         "rtv-pdr",
-        lambda run: (
-            voted_on_pairs(run)
-            and summarised_before_the_vote(run)
-            and any(each.summaries and not each.plan for each in briefings(run))
+        (
+            voted_on_pairs,
+            summarised_before_the_vote,
+            lambda run: any(each.summaries and not each.plan for each in briefings(run)),
         ),
         HALVES,
         ["rollouts=3"],
@@ -316,9 +327,7 @@ CASES = [
 ]
 
 OFF = [
-    ("swe-search", "search.name=mcts"),
-    ("swe-search", "value.name=tests"),
-    ("swe-search", "tournament.judge=vote"),
+    ("swe-search", "search.name=mcts", "value.name=tests", "tournament.judge=vote"),
     ("codetree", "value.name=tests"),
     ("weboperator", "sandbox.allow=[]"),
     ("weboperator", "search.name=beam", "search.children=1"),
@@ -328,22 +337,18 @@ OFF = [
     ("ets", "search.cost=0", "search.coverage=0"),
     ("go-explore", "value.choose=false"),
     ("mars2", "search.name=best_of_n"),
-    ("i-mcts", "prior=policy"),
-    ("i-mcts", "search.prior_visits=0"),
-    ("r-mcts", "value.name=tests"),
-    ("r-mcts", "memory.reflect=false"),
-    ("agent-q", "prior=policy"),
-    ("agent-q", "search.prior_share=0"),
+    ("i-mcts", "prior=policy", "search.prior_visits=0"),
+    ("r-mcts", "value.name=tests", "memory.reflect=false"),
+    ("agent-q", "prior=policy", "search.prior_share=0"),
     ("hgm", "search.value=self"),
-    ("rtv-pdr", "tournament.model_summaries=false"),
-    ("rtv-pdr", "tournament.group=3"),
-    ("rtv-pdr", "rounds=1"),
+    ("rtv-pdr", "tournament.model_summaries=false", "tournament.group=3", "rounds=1"),
     ("sage", "refine.plan=false"),
     ("caid", "delegate=false"),
     ("tracecoder", "gate=none"),
     ("trace", "tournament.contrast=false"),
 ]
-"""The options that switch a mechanism of a recipe off: what its case asserts must not hold then."""
+"""The options that switch the mechanism of a recipe off, with all of its parts: nothing that its case asserts must hold
+then."""
 
 
 def solve(

@@ -23,7 +23,7 @@ from tests.checkouts import (
     COMMON,
     DAMAGED,
     ELSEWHERE,
-    RARE,
+    OTHERS,
     in_the_midst_of_a_merge,
     linked_worktree,
     of_another_user,
@@ -115,7 +115,7 @@ def filtered(here: Path) -> bool:
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("build", slow_but(COMMON[:1], COMMON), ids=lambda build: build.__name__)
-def test_a_bug_is_fixed_in_every_kind_of_checkout_and_nothing_else_changes(
+def test_a_bug_is_fixed_in_every_common_kind_of_checkout_and_nothing_else_changes(
     build: Build, here: Path, environment: dict[str, str]
 ) -> None:
     checkout = made(build, here)
@@ -126,7 +126,7 @@ def test_a_bug_is_fixed_in_every_kind_of_checkout_and_nothing_else_changes(
 
 @pytest.mark.docker
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("build", [linked_worktree, submodule, sparse_index], ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", [linked_worktree, sparse_index], ids=lambda build: build.__name__)
 def test_a_bug_is_fixed_where_the_sandbox_is_a_container(build: Build, here: Path, environment: dict[str, str]) -> None:
     checkout = made(build, here)
     with repaired(checkout, here):
@@ -145,8 +145,8 @@ def test_a_process_of_its_own_fixes_a_linked_worktree(here: Path, environment: d
 
 
 @pytest.mark.namespace
-@pytest.mark.parametrize("build", RARE, ids=lambda build: build.__name__)
-def test_a_patch_is_made_checked_and_applied_in_rare_kinds_of_checkout(
+@pytest.mark.parametrize("build", OTHERS, ids=lambda build: build.__name__)
+def test_a_patch_is_made_checked_and_applied_in_every_other_kind_of_checkout(
     build: Build, here: Path, provider: Provider
 ) -> None:
     checkout = made(build, here)

@@ -42,7 +42,8 @@ class Guest:
         self._closed = False
         self._waiting = True
         self._channel = channel
-        self._template: tuple[Template, str] | None = None
+        self.template: tuple[Template, str] | None = None
+        """The template that it runs, and over which state."""
         try:
             self._receive()
         except SandboxLost as error:
@@ -73,12 +74,13 @@ class Guest:
         self.send({"op": op, **fields}, payload)
         return self._receive()
 
-    def ensure_template(self, template: Template, state: str, *, check: bool) -> None:
+    def ensure_template(self, needed: tuple[Template, str], *, check: bool) -> None:
         """Start a template over a state, unless it is the one that runs. `check` is as for a lease."""
-        if self._template != (template, state):
+        if self.template != needed:
+            template, state = needed
             text = program(template.program)
             self.ask("template", text, id=state, argv=template.argv, env=dict(template.env), check=check)
-            self._template = (template, state)
+            self.template = needed
 
     def send(self, header: Header, payload: bytes | memoryview = b"") -> None:
         """Send a frame without waiting for the reply.
@@ -114,7 +116,7 @@ class Guest:
         self._waiting = False
         if "error" in header:
             if header["error"] == "template":
-                self._template = None
+                self.template = None
             raise _error(header)
         return header, payload
 

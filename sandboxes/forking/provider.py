@@ -6,7 +6,7 @@ import io
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, Literal, Self, cast
@@ -104,7 +104,7 @@ class ForkingProvider:
     @contextmanager
     def at(self, snapshot: Snapshot) -> Iterator[LeasedSandbox]:
         """As `sandboxes.Provider.at`."""
-        with self._lease(snapshot, {}) as fork:
+        with self._lease(snapshot, {}, _without_template) as fork:
             yield fork
 
     @contextmanager
@@ -113,21 +113,28 @@ class ForkingProvider:
     ) -> Iterator[LeasedSandbox]:
         """As `sandboxes.Provider.scratch`."""
         self._require(base)
-        paths = [relative(path) for path in put_back]
-        with self._lease(
-            snapshot, {"outside": state(base), "put_back": paths, "template": template is not None}, template
-        ) as fork:
+        fields = {
+            "outside": state(base),
+            "put_back": [relative(path) for path in put_back],
+            "template": template is not None,
+        }
+        needed = (template, state(base)) if template else None
+        with self._lease(snapshot, fields, lambda guest: 1 + (guest.template == needed), needed) as fork:
             yield fork
 
     @contextmanager
     def _lease(
-        self, snapshot: Snapshot, fields: Mapping[str, object], template: Template | None = None
+        self,
+        snapshot: Snapshot,
+        fields: Mapping[str, object],
+        rank: Callable[[Guest], int],
+        template: tuple[Template, str] | None = None,
     ) -> Iterator[LeasedSandbox]:
         self._require(snapshot)
         needed = [state(snapshot), *([str(fields["outside"])] if "outside" in fields else [])]
-        with self._guest(image_of(snapshot)) as guest:
+        with self._guest(image_of(snapshot), rank) as guest:
             if template is not None:
-                guest.ensure_template(template, needed[-1], check=self.forked.checked)
+                guest.ensure_template(template, check=self.forked.checked)
             with self._lock:
                 self._leased.update(needed)
             try:
@@ -232,11 +239,18 @@ class ForkingProvider:
                 )
 
     @contextmanager
-    def _guest(self, image: str, *, network: bool = False) -> Iterator[Guest]:
-        """A guest for exclusive use in the block. A guest with network access is closed at its end."""
+    def _guest(
+        self, image: str, rank: Callable[[Guest], int] = lambda guest: 1, *, network: bool = False
+    ) -> Iterator[Guest]:
+        """A guest for exclusive use in the block: the idle one with the highest rank, if that is above 0, or a new one.
+        A guest with network access is closed at its end."""
         with self._lock:
-            idle = self._idle.get(image) if not network else None
-            guest = idle.pop() if idle else None
+            idle = [] if network else self._idle.setdefault(image, [])
+            guest = max(idle, key=rank, default=None)
+            if guest is not None and rank(guest) > 0:
+                idle.remove(guest)
+            else:
+                guest = None
         if guest is None:
             guest = Guest(self._launcher.start(image, network=network))
             with self._lock:
@@ -290,6 +304,11 @@ def relative(path: str) -> str:
 def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]:
     """The kind of change between two sides, where None means that the path does not exist."""
     return "added" if old is None else "removed" if new is None else "modified"
+
+
+def _without_template(guest: Guest) -> int:
+    """The rank of a guest for a fork that may stay open long: one that runs a template is left to test runs."""
+    return int(guest.template is None)
 
 
 def _size(facts: Sequence[Any] | None) -> int | None:

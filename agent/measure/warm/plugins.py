@@ -22,10 +22,14 @@ from sandboxes import Sandbox
 SITE_PACKAGES = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
 FIND_SITE_PACKAGES = f"""
 shebang=$(head -c 200 "$(command -v pytest)" | sed -n '1s/^#! *//p')
+asked=" "
 for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
-do command -v "$python" >/dev/null && "$python" -c "{SITE_PACKAGES}"
+do path=$(command -v "$python") || continue
+   same="$(cd "${{path%/*}}" && pwd):$(readlink -f "$path") "
+   case "$asked" in *" $same"*) ;; *) asked="$asked$same"; "$python" -c "{SITE_PACKAGES}" ;; esac
 done; true
 """
+"""Prints the site-packages of each Python once: two names in one folder for one program are the same Python."""
 REPORTER = ["alarm", "channel", "account", "wanted", "cutting", "failures", "installed", "rewritten", "reporter"]
 """The programs of the reporter, each after those it imports."""
 NEVER_S = 1e9

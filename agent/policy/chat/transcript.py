@@ -78,7 +78,7 @@ def _turn(key: str, step: Step, dialect: ToolDialect, results: Sequence[str]) ->
 def _results(step: Step, left_out: bool, most_bytes: int | None) -> list[str]:
     """A turn's results, cut or left out as asked."""
     texts = [observation.text for observation in step.observations]
-    if most_bytes is not None:
+    if most_bytes is not None and texts:
         limit = max(SHORT_BYTES, most_bytes // len(texts))
         texts = [
             text if len(text.encode("utf-8", "replace")) <= limit + SPARED_BYTES else excerpt(text, limit)[0]
