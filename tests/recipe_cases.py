@@ -25,7 +25,7 @@ from agent.search.clade import Clade
 from agent.solver.contrast import suspects
 from tests import commands
 from tests.attacks.cheats import NOTHING
-from tests.halves import HIGH, LOW, SPOILT
+from tests.halves import HIGH, LOW, QUICK, SPOILT
 from tests.scripted_server import Reply, ScriptedServer, says
 
 ROOT = Path(__file__).parent.parent
@@ -72,6 +72,8 @@ class Case:
     options: Sequence[str] = ()
     tested: bool = False
     """Whether the model runs the tests before it submits, so that a state in the middle of a line is recorded."""
+    pytest: bool = False
+    """Whether its mechanism needs what only pytest's runs give, as `mutate` always does."""
     views: int = 0
     """How often the model looks at what it changed before it submits."""
     verdicts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -276,6 +278,7 @@ CASES = [
         HALVES,
         ['panel=["mutate"]', "seed=1", "budget.max_nodes=4"],
         tested=True,
+        pytest=True,
     ),
     Case(
         "i-mcts",
@@ -317,12 +320,14 @@ CASES = [
         "tracecoder",
         lambda run: any(node.refused for node in run.tree) and asked(run, "It was taken back") and saw_values(run),
         ([Debug("test_halves.py::test_low"), SPOILT], [LOW], [HIGH]),
+        pytest=True,
     ),
     Case(
         "trace",
         lambda run: suspects(run) and any(node.evaluation.notes.startswith(MANIPULATION) for node in run.tree),
         ([FORGE], [SPECIAL_LOW, SPECIAL_HIGH], [LOW, HIGH]),
         ["tournament.votes=1"],
+        pytest=True,
     ),
 ]
 
@@ -368,6 +373,7 @@ def solve(
     argv = ["solve", "--issue", issue, "--repo", repo, "--out", run, "--goal-failing"]
     argv += ["--sandbox", "namespace", "-c", "budget.max_nodes=12"]
     argv += ["-c", 'sandbox.env={PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"}']
+    argv += ["--test", QUICK] if case.lines and not case.pytest else []
     argv += ["--recipe", recipe] if recipe else []
     argv += ["-c", "policy.name=openai/tiny", "-c", f"model.base_url={server.url}"] if case.lines else []
     argv += chain.from_iterable(("-c", each) for each in case.options)
