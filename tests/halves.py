@@ -10,7 +10,7 @@ from agent.actions import Edit
 from agent.policy import Position, Proposal
 from agent.run.tree.choice import Choice
 from agent.run.tree.tree import Tree
-from tests.projects import commit
+from tests.projects import RUNNER, commit
 
 SOURCE = """def low(numbers):
     return max(numbers)
@@ -37,23 +37,6 @@ def test_twice():
 def test_high():
     assert high([1, 2]) == 2
 """
-RUNNER = """import test_halves
-
-failed = False
-names = [name for name in vars(test_halves) if name.startswith("test_")]
-print(f"1..{len(names)}")
-for number, name in enumerate(names, 1):
-    try:
-        getattr(test_halves, name)()
-        print(f"ok {number} - test_halves.py::{name}")
-    except Exception as error:
-        failed = True
-        print(f"not ok {number} - test_halves.py::{name}")
-        print(f"# {type(error).__name__}: {error}")
-raise SystemExit(failed)
-"""
-"""Runs the tests in a tenth of the time that pytest takes to start: for tests of what a search does with results."""
-QUICK = "python3 run.py"
 LOW = Edit("halves.py", "    return max(numbers)\n\n\ndef twice", "    return min(numbers)\n\n\ndef twice")
 HIGH = Edit("halves.py", "def high(numbers):\n    return min", "def high(numbers):\n    return max")
 SPOILT = Edit("halves.py", "    return max(numbers)\n\n\ndef twice", "    return 0\n\n\ndef twice")

@@ -25,7 +25,8 @@ from agent.search.clade import Clade
 from agent.solver.contrast import suspects
 from tests import commands
 from tests.attacks.cheats import NOTHING
-from tests.halves import HIGH, LOW, QUICK, SPOILT
+from tests.halves import HIGH, LOW, SPOILT
+from tests.projects import QUICK
 from tests.scripted_server import Reply, ScriptedServer, says
 
 ROOT = Path(__file__).parent.parent

@@ -36,7 +36,7 @@ from agent.solver.tournament.note import notes
 from sandboxes import SnapshotMissing
 from tests.candidates import FixedJudge
 from tests.policies import Scripted
-from tests.projects import BUG, FIX, SOURCE, means, task
+from tests.projects import BUG, FIX, SOURCE, quick_means as means, quick_task as task
 from tests.scripted import ScriptedModel, answer
 
 pytestmark = pytest.mark.namespace
