@@ -44,7 +44,9 @@ SPOILT = Edit("halves.py", "    return max(numbers)\n\n\ndef twice", "    return
 
 def halves(repo: Path) -> Path:
     """The project."""
-    return commit(repo, {"halves.py": SOURCE, "test_halves.py": TESTS, "run.py": RUNNER, ".gitignore": "__pycache__/\n"})
+    return commit(
+        repo, {"halves.py": SOURCE, "test_halves.py": TESTS, "run.py": RUNNER, ".gitignore": "__pycache__/\n"}
+    )
 
 
 @dataclass(frozen=True)

@@ -108,9 +108,7 @@ def means(repo: Path) -> Path:
 def quick_means(repo: Path) -> Path:
     """The project, with tests that `QUICK` runs."""
     tests = TESTS.replace("import pytest\n\n", "").replace(_PARAMETRIZED, _TWO_TESTS)
-    return commit(
-        repo, {"means.py": SOURCE, "test_means.py": tests, "run.py": RUNNER, ".gitignore": "__pycache__/\n"}
-    )
+    return commit(repo, {"means.py": SOURCE, "test_means.py": tests, "run.py": RUNNER, ".gitignore": "__pycache__/\n"})
 
 
 def quick_task(repo: Path, **changes: object) -> Task:

@@ -31,7 +31,7 @@ from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
 from tests.processes import guests
-from tests.projects import task
+from tests.projects import quick_task
 
 pytestmark = pytest.mark.namespace
 
@@ -49,7 +49,7 @@ def attempt(tmp_path):
             budget = Budget(**limits)
             parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
             try:
-                wanted = task(repo if repo.exists() else halves(repo))
+                wanted = quick_task(repo if repo.exists() else halves(repo))
                 return solve(wanted, parts, run, cancel=cancel, on_event=events.append), run, events
             finally:
                 provider.close()
@@ -87,7 +87,7 @@ def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_
         "state 2 and state 1 conflict in halves.py",
     ]
     assert len(run.tree) == 3
-    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 3  # a copy, too
+    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 2
     assert (run.tree.begun(1, "fuse", 2), run.tree.expandable(1)) == (1, True)
 
 
@@ -232,7 +232,7 @@ def test_what_a_sibling_proposed_is_merged_unseen_and_counted(attempt, tmp_path)
 
     _, run, events = attempt(Scripted(answer), Planned((Choice(0),) * 4))
     assert [type(e) for e in events if isinstance(e, (Added, Merged))] == [Added, Added, Merged, Merged, Merged]
-    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 2  # a copy, too
+    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 1
     assert [bool(e.proposal) for e in events if isinstance(e, Merged)] == [True, True, False]
     with Run.open(tmp_path / "run") as reopened:
         for tree in (run.tree, reopened.tree):

@@ -39,7 +39,7 @@ from agent.untrusted import visible
 from sandboxes import Sandbox
 from sandboxes.namespace.provider import namespace_provider
 from tests.acting import do
-from tests.projects import BUG, FIX, GOAL, means, task
+from tests.projects import BUG, FIX, GOAL, QUICK, quick_means, quick_task
 from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import Reply, Script, ScriptedServer, fails, says
 from tests.trees import node
@@ -69,7 +69,7 @@ def run_search(
     folder: Path, script: Script, *, search: Any = None, max_nodes: int | None = None, **options: Any
 ) -> Attempt:
     """Solve the small project with a model that says these things."""
-    repo = means(folder / "repo")
+    repo = quick_means(folder / "repo")
     with ScriptedServer(script) as server, Run.open(folder / "run") as run:
         provider = namespace_provider(folder / "run" / "store")
         try:
@@ -77,7 +77,7 @@ def run_search(
             parts = Components(
                 provider, policy_of(server, **options), search or Linear(), PassingTests(), budget, baseline_runs=1
             )
-            return Attempt(solve(task(repo), parts, run), run, server)
+            return Attempt(solve(quick_task(repo), parts, run), run, server)
         finally:
             provider.close()
 
@@ -125,7 +125,7 @@ class TestASearchWithAModel:
         assert [m["role"] for m in story.heard[0]] == ["system", "user"]
         said = story.heard[0][1]["content"]
         assert "mean([]) divides by zero" in said
-        assert "python -m pytest -q" in said
+        assert QUICK in said
         assert f"- {GOAL}:\n" in said
         assert "ZeroDivisionError" in said
 
@@ -196,7 +196,9 @@ class TestASearchWithAModel:
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Only looked at: a policy must not write to it."""
     provider = namespace_provider(tmp_path_factory.mktemp("store"))
-    with provider.at(provider.create(task(means(tmp_path_factory.mktemp("all") / "project")).workspace)) as box:
+    with provider.at(
+        provider.create(quick_task(quick_means(tmp_path_factory.mktemp("all") / "project")).workspace)
+    ) as box:
         yield box
     provider.close()
 
@@ -333,7 +335,7 @@ class TestAModelWithoutTools:
 
 def position(box: Sandbox, *path: Node, statement: str = "It is wrong.", **changes: Any) -> Position:
     given = {"index": 0, "siblings": (), "steps": ()} | changes
-    return Position(replace(task(Path("unused")), statement=statement), path or (node(0),), box=box, **given)
+    return Position(replace(quick_task(Path("unused")), statement=statement), path or (node(0),), box=box, **given)
 
 
 @pytest.mark.namespace

@@ -25,7 +25,7 @@ from sandboxes import Limits, SnapshotMissing, StoreFull
 from sandboxes.forking.disk_space import require
 from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
-from tests.projects import BUG, FIX, means, task
+from tests.projects import BUG, FIX, quick_means, quick_task
 
 pytestmark = pytest.mark.namespace
 
@@ -37,7 +37,7 @@ def session(repo, run, answer):
     """One session of a run."""
     with Run.open(run) as opened, namespace_provider(run / "store") as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
-        return solve(task(repo), parts, opened)
+        return solve(quick_task(repo), parts, opened)
 
 
 def filling(command):
@@ -82,7 +82,7 @@ def two_sessions(repo, run, command):
 
 
 def on_a_small_disk(tmp_path, command):
-    repo, small = means(tmp_path / "repo"), tmp_path / "small"
+    repo, small = quick_means(tmp_path / "repo"), tmp_path / "small"
     (repo / "test_more.py").write_text(MORE)
     small.mkdir()
     program = (
@@ -136,10 +136,10 @@ def test_states_beyond_their_bound_end_the_session_unless_closed_nodes_make_room
             return Proposal((Edit("missing.py", "a", "b"),))
         return Proposal((Shell(f"head -c 5000000 /dev/urandom > blob{position.index}"),))
 
-    repo, run = means(tmp_path / "repo"), tmp_path / "run"
+    repo, run = quick_means(tmp_path / "repo"), tmp_path / "run"
     with Run.open(run) as opened, namespace_provider(run / "store") as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget())
-        solve(task(repo), parts, opened)
+        solve(quick_task(repo), parts, opened)
         assert [opened.tree.expandable(n) for n in range(1, 5)] == [False] * 4
     with Run.open(run) as opened, namespace_provider(run / "store", Limits(store_bytes=7 << 20)) as provider:
         blob = opened.tree[2].snapshot
@@ -165,11 +165,11 @@ def test_nothing_that_may_still_be_needed_is_given_up(tmp_path):
         blob = Shell(f"head -c 5000000 /dev/urandom > blob{position.index}")
         return Proposal((blob, Edit("means.py", BUG, FIX)) if position.index else (blob,))
 
-    repo, run = means(tmp_path / "repo"), tmp_path / "run"
+    repo, run = quick_means(tmp_path / "repo"), tmp_path / "run"
     (repo / "test_more.py").write_text(MORE)
     with Run.open(run) as opened, namespace_provider(run / "store") as provider:
         parts = Components(provider, Scripted(answer), BestFirst(), PassingTests(), Budget(max_nodes=3))
-        solve(task(repo), parts, opened)
+        solve(quick_task(repo), parts, opened)
     with Run.open(run) as opened, namespace_provider(run / "store", Limits(store_bytes=3 << 20)) as provider:
         with provider.at(opened.tree.root.snapshot):
             pass  # a guest that can weigh

@@ -13,7 +13,7 @@ from agent.build.composition import resume, start
 from agent.config import load
 from agent.errors import ConfigError
 from agent.run.run import Run
-from tests.projects import BUG, FIX, TESTS, commit, means, task
+from tests.projects import BUG, FIX, TESTS, commit, quick_means, quick_task, task
 from tests.projects import SOURCE as BROKEN
 from tests.scripted_server import Reply, ScriptedServer, says
 
@@ -74,7 +74,7 @@ def test_the_next_turn_is_shown_what_the_judge_said_and_nothing_is_asked_twice(t
     with ScriptedServer(panel) as server:
         asked = settings(server, value__name="blend", value__checklist=1.0, search__name="best_of_n", search__depth=1)
         limited = asked.model_copy(update={"budget": asked.budget.model_copy(update={"max_nodes": 2})})
-        start(task(means(tmp_path / "repo")), limited, tmp_path / "run")
+        start(quick_task(quick_means(tmp_path / "repo")), limited, tmp_path / "run")
         result = resume(tmp_path / "run", budget={"max_nodes": 3})
     assert (result.status, result.best_node) == ("improved", 1)
     assert panel.asked == ["policy", "judge", "list", "score", "policy", "judge", "score"]
@@ -116,7 +116,7 @@ def test_where_no_test_fails_a_critic_has_a_solution_gone_on_with_until_it_is_ac
 
 def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"value\.model=PROVIDER/NAME"):
-        start(task(tmp_path), load(flags={"value.name": "judge"}), tmp_path / "run")
+        start(quick_task(tmp_path), load(flags={"value.name": "judge"}), tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_a_judge_needs_a_model_and_mutate_is_none(tmp_path: Path):
 def test_a_setting_of_a_value_that_makes_no_sense_is_named(flags, message: str, tmp_path: Path):
     named = {"policy.name": "openai/tiny", "model.base_url": "http://127.0.0.1:9/v1"}
     with pytest.raises(ConfigError, match=message):
-        start(task(tmp_path), load(flags=named | flags), tmp_path / "run")
+        start(quick_task(tmp_path), load(flags=named | flags), tmp_path / "run")

@@ -26,7 +26,7 @@ from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
-from tests.projects import means, task
+from tests.projects import quick_means, quick_task
 from tests.scripted import ScriptedModel, answer
 from tests.trees import node
 
@@ -38,7 +38,9 @@ PLANS = "Let me think.\n\n" + "\n\n".join(
 
 @pytest.fixture(scope="module")
 def box(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with provider.at(provider.create(task(means(tmp_path_factory.mktemp("all") / "project")).workspace)) as box:
+    with provider.at(
+        provider.create(quick_task(quick_means(tmp_path_factory.mktemp("all") / "project")).workspace)
+    ) as box:
         yield box
 
 
@@ -92,7 +94,7 @@ def named(text: str) -> list[str]:
 def attempts(box: Sandbox, model: ScriptedModel, number: int, notes: Notes, **changes: Any) -> list[str]:
     """What the first turns of so many children of the root are told last, with one policy."""
     policy = ChatPolicy(model, **({"plans": 3} | changes.pop("options", {})))
-    given = replace(task(Path("unused")), statement="It is wrong.", goal_tests=())
+    given = replace(quick_task(Path("unused")), statement="It is wrong.", goal_tests=())
     for index in range(number):
         place = Position(given, (node(0),), index, (), (), box, memo=notes)
         policy.propose(replace(place, **changes), Random(index))
@@ -174,13 +176,13 @@ class TestTheChildrenOfTheRoot:
 @pytest.mark.slow
 @pytest.mark.namespace
 def test_a_run_asks_for_plans_once_however_many_workers_and_sessions_it_has(provider: Provider, tmp_path: Path) -> None:
-    repo, models = means(tmp_path / "repo"), (planner(), planner(first=2))
+    repo, models = quick_means(tmp_path / "repo"), (planner(), planner(first=2))
     for nodes, model in zip((3, 4), models, strict=True):
         budget = Budget(max_nodes=nodes)
         policy = ChatPolicy(model, plans=3)
         parts = Components(provider, policy, BestOfN(depth=1), PassingTests(), budget, baseline_runs=1, workers=2)
         with Run.open(tmp_path / "run") as run:
-            solve(task(repo), parts, run)
+            solve(quick_task(repo), parts, run)
             asked, known = run.usage.model_calls, run.note(0, "plans/scripted")
     assert [plan["cause"] for plan in known["plans"]] == list(CAUSES)
     assert [drawn(model) for model in models] == [1, 0]

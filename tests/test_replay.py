@@ -34,7 +34,7 @@ from agent.run.tree.node import Step
 from agent.solver.result import Result
 from agent.task import dump_task
 from sandboxes import Snapshot
-from tests.projects import BUG, FIX, means, task
+from tests.projects import BUG, FIX, means, quick_means, quick_task, task
 from tests.scripted import ScriptedModel, answer
 from tests.scripted_server import ScriptedServer, says
 from tests.tiers import slow_but
@@ -58,7 +58,7 @@ def record(folder, script, **changes):
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(script) as server:
         patch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
         found = settings(**{"model.base_url": server.url, **changes})
-        start(task(means(folder / "repo")), found, folder / "run")
+        start(quick_task(quick_means(folder / "repo")), found, folder / "run")
         return folder / "run", server
 
 
@@ -173,7 +173,7 @@ def test_a_run_of_a_version_that_kept_no_answers_is_refused(tmp_path):
 )
 def test_a_run_that_rests_on_more_than_its_journal_is_refused(settings, why, tmp_path):
     with Run.open(tmp_path / "run") as run:
-        run.record(Started(dump_task(task(tmp_path)), settings, Snapshot("s0", "d0")))
+        run.record(Started(dump_task(quick_task(tmp_path)), settings, Snapshot("s0", "d0")))
         run.record(Added(node(0)))
     with pytest.raises(UsageError, match=why):
         replay(tmp_path / "run", tmp_path / "new")
@@ -181,7 +181,7 @@ def test_a_run_that_rests_on_more_than_its_journal_is_refused(settings, why, tmp
 
 def test_a_run_whose_checkout_is_gone_says_which_and_makes_nothing(tmp_path):
     with Run.open(tmp_path / "run") as run:
-        run.record(Started(dump_task(task(tmp_path / "moved")), {}, Snapshot("s0", "d0")))
+        run.record(Started(dump_task(quick_task(tmp_path / "moved")), {}, Snapshot("s0", "d0")))
         run.record(Added(node(0)))
     with pytest.raises(UsageError, match=f"the checkout {tmp_path / 'moved'} that it searched is missing; restore it"):
         replay(tmp_path / "run", tmp_path / "new")

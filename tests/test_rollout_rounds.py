@@ -36,7 +36,7 @@ from agent.solver.tournament.note import notes
 from sandboxes import SnapshotMissing
 from tests.candidates import FixedJudge
 from tests.policies import Scripted
-from tests.projects import BUG, FIX, SOURCE, quick_means as means, quick_task as task
+from tests.projects import BUG, FIX, SOURCE, quick_means, quick_task
 from tests.scripted import ScriptedModel, answer
 
 pytestmark = pytest.mark.namespace
@@ -65,13 +65,13 @@ class Attempts:
 
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory):
-    return means(tmp_path_factory.mktemp("project") / "repo")
+    return quick_means(tmp_path_factory.mktemp("project") / "repo")
 
 
 @pytest.fixture(scope="module")
 def half(tmp_path_factory):
     """The project with a test that nothing mends, so that an attempt can be better than the base and solve nothing."""
-    repo = means(tmp_path_factory.mktemp("half") / "repo")
+    repo = quick_means(tmp_path_factory.mktemp("half") / "repo")
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     return repo
 
@@ -89,7 +89,7 @@ def solve_at(provider):
             )
             parts = Components(provider, attempts.policy, search, value or PassingTests(), budget, rounds=waves)
             settings = {"rollouts": rollouts, "rounds": rounds}
-            return solve(task(of), parts, run, settings=settings, on_event=on_event), run
+            return solve(quick_task(of), parts, run, settings=settings, on_event=on_event), run
 
     return solve_at
 
@@ -129,7 +129,7 @@ def test_a_round_ends_when_its_majority_makes_the_same_change_but_for_comments(g
 
 
 def test_a_round_without_a_known_goal_ends_when_its_majority_submits_the_same_change(go, tmp_path):
-    quiet = means(tmp_path / "quiet")
+    quiet = quick_means(tmp_path / "quiet")
     (quiet / "test_means.py").write_text("from means import mean\n\n\ndef test_mean():\n    assert mean([2]) == 2\n")
     attempts = Attempts(*SAME_FIX)
     result, _ = go(attempts, of=quiet, rollouts=4, rounds=1)
@@ -143,7 +143,7 @@ DECLARATION = ("test_means.py::test_mean: nothing has a mean of 0.0 now",)
 def test_an_approved_patch_that_declares_what_it_breaks_ends_its_round_and_the_search(
     go, tmp_path, declared, rollouts, rounds
 ):
-    quiet = means(tmp_path / "quiet")
+    quiet = quick_means(tmp_path / "quiet")
     (quiet / "test_means.py").write_text(
         "import pytest\nfrom means import mean\n\n\ndef test_mean():\n"
         "    with pytest.raises(ZeroDivisionError):\n        mean([])\n"
@@ -162,7 +162,7 @@ def test_an_approved_patch_that_declares_what_it_breaks_ends_its_round_and_the_s
 
 @pytest.mark.parametrize(("verdict", "rollouts"), [("accept", 3), ("refine", 4)])
 def test_a_round_ends_when_a_judge_accepts_its_majority(go, tmp_path, verdict, rollouts):
-    quiet = means(tmp_path / "quiet")
+    quiet = quick_means(tmp_path / "quiet")
     (quiet / "test_means.py").write_text("from means import mean\n\n\ndef test_mean():\n    assert mean([2]) == 2\n")
     opinion = f'{{"value": 0.9, "verdict": "{verdict}", "assessment": "It is right."}}'
     judge = ScriptedModel([answer(opinion)] * 4, "judge")

@@ -26,7 +26,7 @@ from agent.solver.solve import solve
 from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, halves
 from tests.policies import Scripted
-from tests.projects import task
+from tests.projects import quick_task
 from tests.trees import node, tree
 
 GOALS = ("a", "b", "c")
@@ -251,7 +251,7 @@ def test_two_halves_of_a_repair_are_merged_and_pass_both_tests(tmp_path: Path) -
     provider = namespace_provider(tmp_path / "run" / "store")
     with Run.open(tmp_path / "run") as run:
         parts = Components(provider, Scripted(answer), Graph(), PassingTests(), Budget(max_nodes=9), baseline_runs=1)
-        assert solve(task(halves(tmp_path / "repo")), parts, run).status == "solved"
+        assert solve(quick_task(halves(tmp_path / "repo")), parts, run).status == "solved"
     provider.close()
     assert [n.parents for n in run.tree] == [(), (0,), (0,), (1, 2)]
     assert [n.terminal for n in run.tree] == [False, True, True, True]

@@ -24,7 +24,7 @@ from agent.search.strategies import Strategies
 from agent.solver.solve import solve
 from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted
-from tests.projects import BUG, FIX, GOAL, means, task
+from tests.projects import BUG, FIX, GOAL, quick_means, quick_task
 from tests.scripted_server import ScriptedServer, says
 from tests.trees import node, tree
 
@@ -123,7 +123,7 @@ def test_says_by_what_a_state_was_chosen_and_over_which():
 def test_mutate_is_refused_with_the_remedy(tmp_path: Path):
     settings = load(flags={"policy.name": "mutate", "search.name": "strategies"})
     with pytest.raises(ConfigError, match="name a model with --model"):
-        start(task(tmp_path), settings, tmp_path / "run")
+        start(quick_task(tmp_path), settings, tmp_path / "run")
 
 
 def test_settings_that_make_no_sense_are_refused():
@@ -147,7 +147,7 @@ def test_a_model_proposes_carries_out_and_repairs(tmp_path: Path, monkeypatch: p
         flags = {"policy.name": "openai/tiny", "model.base_url": server.url, "search.name": "strategies"}
         flags |= {"sandbox.kind": "namespace", "search.strategies": 2, "policy.max_turns": 7}
         settings = load(flags=flags)
-        assert start(task(means(tmp_path / "repo")), settings, tmp_path / "run").status == "solved"
+        assert start(quick_task(quick_means(tmp_path / "repo")), settings, tmp_path / "run").status == "solved"
     with Run.open(tmp_path / "run") as run:
         assert [n.kind for n in run.tree] == ["", "strategy", "strategy", "solution", "debug"]
         assert [n.id for n in run.tree.path(4)] == [0, 1, 3, 4]
@@ -198,7 +198,7 @@ def test_what_a_critic_refuses_is_debugged_although_it_was_submitted_and_what_it
         parts = Components(
             provider, Scripted(answer), Strategies(strategies=1), Critic(), Budget(max_nodes=9), baseline_runs=1
         )
-        result = solve(task(means(tmp_path / "repo")), parts, run)
+        result = solve(quick_task(quick_means(tmp_path / "repo")), parts, run)
     provider.close()
     assert (result.status, result.best_node) == ("solved", 3)
     assert [n.kind for n in run.tree] == ["", "strategy", "solution", "debug"]

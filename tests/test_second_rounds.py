@@ -29,7 +29,7 @@ from agent.solver.result import Result
 from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.policies import Scripted
-from tests.projects import BUG, FIX, SOURCE, means, task
+from tests.projects import BUG, FIX, SOURCE, quick_means, quick_task
 from tests.scripted import ScriptedModel, answer
 
 pytestmark = pytest.mark.namespace
@@ -43,13 +43,13 @@ TEXTS = [f"    if len(numbers) < -{n}:\n" for n in range(1, 9)]
 
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return means(tmp_path_factory.mktemp("project") / "repo")
+    return quick_means(tmp_path_factory.mktemp("project") / "repo")
 
 
 @pytest.fixture(scope="module")
 def half(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a test that nothing mends."""
-    repo = means(tmp_path_factory.mktemp("half") / "repo")
+    repo = quick_means(tmp_path_factory.mktemp("half") / "repo")
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     return repo
 
@@ -62,7 +62,7 @@ def go(provider: Provider, tmp_path: Path) -> Solve:
         search, budget, waves = BestOfN(n=rollouts), Budget(max_nodes=20), RoundComponents(rollouts, 2, **given)
         parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, rounds=waves)
         with Run.open(tmp_path / "run") as run:
-            return solve(task(of), parts, run), run
+            return solve(quick_task(of), parts, run), run
 
     return go
 

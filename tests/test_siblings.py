@@ -29,7 +29,7 @@ from agent.run.tree.node import Node, Step
 from agent.search.best_of_n import BestOfN
 from agent.solver.solve import solve
 from sandboxes import Provider, Sandbox
-from tests.projects import means, task
+from tests.projects import quick_means, quick_task
 from tests.scripted import ScriptedModel, answer
 from tests.trees import node
 
@@ -41,7 +41,9 @@ FAILING = SuiteReport(
 
 @pytest.fixture(scope="module")
 def box(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with provider.at(provider.create(task(means(tmp_path_factory.mktemp("all") / "project")).workspace)) as box:
+    with provider.at(
+        provider.create(quick_task(quick_means(tmp_path_factory.mktemp("all") / "project")).workspace)
+    ) as box:
         yield box
 
 
@@ -51,7 +53,7 @@ def place(
     """At a child of the root that some others have tried to repair."""
     root = replace(node(0), report=FAILING)
     here = replace(node(1, 0), report=FAILING, evaluation=Evaluation(0.1, notes="Still failing: t.py::a, t.py::b"))
-    given = replace(task(Path("unused")), statement="It is wrong.", goal_tests=goals)
+    given = replace(quick_task(Path("unused")), statement="It is wrong.", goal_tests=goals)
     return Position(given, (root, here), index, (), (), box, tried=tried, **changes)
 
 
@@ -233,7 +235,7 @@ class TestAModelThatGoesRound:
         with Run.open(tmp_path / "run") as run:
             policy = ChatPolicy(ScriptedModel(answers), max_repeats=3)
             parts = Components(provider, policy, BestOfN(1), PassingTests(), Budget(max_nodes=2), baseline_runs=1)
-            solve(task(means(tmp_path / "repo")), parts, run)
+            solve(quick_task(quick_means(tmp_path / "repo")), parts, run)
         assert len(heard) == 3
         assert "same 2 times in a row" in heard[-1]
         assert "once more, the work ends here" in heard[-1]

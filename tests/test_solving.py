@@ -24,7 +24,7 @@ from agent.search.linear import Linear
 from agent.solver.solve import solve
 from sandboxes.namespace.provider import namespace_provider
 from tests.policies import Scripted, edits, pay
-from tests.projects import BUG, FIX, GOAL, git, means, task
+from tests.projects import BUG, FIX, GOAL, git, quick_means, quick_task, task
 
 pytestmark = pytest.mark.namespace
 
@@ -34,7 +34,7 @@ SAME = "    if len(numbers) < -1:\n"
 
 @pytest.fixture
 def repo(tmp_path):
-    return means(tmp_path / "repo")
+    return quick_means(tmp_path / "repo")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def attempt(tmp_path, repo):
             provider = namespace_provider(tmp_path / "run" / "store")
             parts = Components(provider, policy, search or BestFirst(), PassingTests(), Budget(**limits), **settings)
             try:
-                return solve(wanted or task(repo), parts, run, cancel=cancel, on_event=on_event), run
+                return solve(wanted or quick_task(repo), parts, run, cancel=cancel, on_event=on_event), run
             finally:
                 provider.close()
 
@@ -96,7 +96,7 @@ def test_partial_progress_is_an_improvement(attempt, repo):
 def test_a_state_that_looked_better_and_is_refused_is_named_with_the_tests_that_it_breaks(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
     breaking = "    if len(numbers) == 3:\n        return 1\n" + FIX
-    result, run = attempt(edits(breaking))
+    result, run = attempt(edits(breaking), wanted=task(repo))
     assert (result.status, run.tree.best().id) == ("no_patch", 1)
     said = "state 1 looked better, but the full test run broke 1 test: test_means.py::test_mean_of_some"
     assert result.notes[0] == said
@@ -136,7 +136,7 @@ def test_of_an_answer_that_was_not_verified_it_is_said_which_tests_were_run(atte
         if isinstance(event, Added) and event.node.parents:
             cancel.set()
 
-    result, _ = attempt(edits(FIX, SAME), cancel=cancel, on_event=stop)
+    result, _ = attempt(edits(FIX, SAME), wanted=task(repo), cancel=cancel, on_event=stop)
     assert (result.status, result.verified) == ("improved", False)
     said = "tests    3 passed and 2 failed before; after: 1 of 2 goal tests pass; the other tests were not run"
     assert said in as_text(result, None).splitlines()
@@ -316,25 +316,25 @@ def test_workers_go_on_from_different_states_at_once(attempt):
 @pytest.mark.slow
 def test_goal_tests_that_do_not_exist_are_refused(attempt, repo):
     with pytest.raises(UsageError, match="test_mean_of_nothing"):
-        attempt(edits(FIX), wanted=task(repo, goal_tests=("test_means.py::test_mean_of_nothink",)))
+        attempt(edits(FIX), wanted=quick_task(repo, goal_tests=("test_means.py::test_mean_of_nothink",)))
 
 
 def test_a_goal_test_that_passes_already_is_refused(attempt, repo):
     with pytest.raises(UsageError, match="passes already, so there is nothing to fix"):
-        attempt(edits(FIX), wanted=task(repo, goal_tests=("test_means.py::test_mean_of_some",)))
+        attempt(edits(FIX), wanted=quick_task(repo, goal_tests=("test_means.py::test_mean_of_some",)))
 
 
 @pytest.mark.slow
 def test_only_the_named_goal_has_to_be_repaired(attempt, repo):
     (repo / "test_more.py").write_text("def test_never():\n    assert False\n")
-    result, _ = attempt(edits(FIX), wanted=task(repo, goal_tests=(GOAL,)))
+    result, _ = attempt(edits(FIX), wanted=quick_task(repo, goal_tests=(GOAL,)))
     assert result.status == "solved"
 
 
 @pytest.mark.parametrize("command", ["no-such-program", "python -m pytest -q nowhere.py"])
 def test_tests_that_cannot_be_run_are_an_error_that_names_the_command(attempt, repo, command):
     with pytest.raises(MeasureError, match="--test"):
-        attempt(edits(FIX), wanted=task(repo, test_command=command))
+        attempt(edits(FIX), wanted=quick_task(repo, test_command=command))
 
 
 @pytest.mark.slow
