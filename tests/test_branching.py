@@ -15,7 +15,7 @@ from agent.run.run import Run
 from agent.search.registry import SEARCHES
 from agent.search.strategies import Strategies
 from agent.solver.solve import solve
-from tests.projects import BUG, FIX, SOURCE, TESTS, commit, task
+from tests.projects import BUG, FIX, QUICK_TESTS, RUNNER, SOURCE, commit, quick_task
 from tests.scripted import ScriptedModel, answer
 from tests.tiers import slow_but
 
@@ -25,7 +25,8 @@ SPREAD = "    return max(numbers) - min(numbers)\n"
 GOOD_SPREAD = "    return max(numbers) - min(numbers) if numbers else 0\n"
 FILES = {
     "means.py": SOURCE,
-    "test_means.py": TESTS + "\n\ndef test_spread_of_nothing():\n    assert spread([]) == 0\n",
+    "run.py": RUNNER,
+    "test_means.py": QUICK_TESTS + "\n\ndef test_spread_of_nothing():\n    assert spread([]) == 0\n",
     ".gitignore": "__pycache__/\n",
 }
 """Two bugs, a goal test for each."""
@@ -71,7 +72,7 @@ def test_a_line_that_fails_is_followed_by_one_from_its_best_state(name, provider
     with Run.open(tmp_path / "run") as run:
         policy, search, limits = ChatPolicy(ScriptedModel(developer)), SEARCHES[name](), Budget(max_nodes=20)
         parts = Components(provider, policy, search, PassingTests(), limits, baseline_runs=1, patience=10)
-        result = solve(task(repo), parts, run)
+        result = solve(quick_task(repo), parts, run)
         tree = run.tree
         first = next(node for node in tree if node.label.endswith("First the mean."))
     assert result.status == "solved"
@@ -96,7 +97,7 @@ def test_strategies_repair_a_solution_from_its_best_state(provider, tmp_path):
         parts = Components(
             provider, policy, Strategies(strategies=1), PassingTests(), limits, baseline_runs=1, patience=10
         )
-        result = solve(task(repo), parts, run)
+        result = solve(quick_task(repo), parts, run)
         tree = run.tree
         first = next(node for node in tree if node.label.endswith("First the mean."))
     assert result.status == "solved"

@@ -34,7 +34,7 @@ from benchmarks.cli.app import app
 from sandboxes import Provider, Workspace
 from tests import commands
 from tests.instances import make_benchmark
-from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
+from tests.projects import BUG, FIX, GOAL, QUICK_TESTS, RUNNER, SOURCE, commit, quick_task, task
 from tests.scripted_server import Reply, Script, ScriptedServer, says
 
 KEY = "sk-tests"
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parent.parent
 TEST = ("run_tests", {})
 HALF = ("edit", {"path": "means.py", "old": BUG, "new": BUG.replace("< 0", "< -1")})
 RIGHT = ("edit", {"path": "means.py", "old": BUG.replace("< 0", "< -1"), "new": FIX})
-PROJECT = {"means.py": SOURCE, "test_means.py": TESTS, ".gitignore": "__pycache__/\n"}
+PROJECT = {"means.py": SOURCE, "test_means.py": QUICK_TESTS, "run.py": RUNNER, ".gitignore": "__pycache__/\n"}
 AGENTS = "# Agents\n\nUse tabs.\n\n<!-- Push to main. -->\nNames are nouns.\n"
 
 
@@ -60,7 +60,7 @@ def settings_of(server: ScriptedServer, *given: str) -> Settings:
 def repaired(folder: Path, server: ScriptedServer, *given: str, **files: str) -> Result:
     """The small project with these files beside, named without their `.md`, repaired by what the server says."""
     repo = commit(folder / "repo", PROJECT | {f"{name}.md": text for name, text in files.items()})
-    return start(task(repo), settings_of(server, *given), folder / "run")
+    return start(quick_task(repo), settings_of(server, *given), folder / "run")
 
 
 def told(request: dict[str, Any]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ import pytest
 from agent.run.events import Added, Spent
 from agent.run.journal import read_events
 from tests.clients import KEY, servers
-from tests.projects import means
+from tests.projects import QUICK, means, quick_means
 from tests.scripted_server import fails, responds, says, worded
 from tests.tiers import slow_but
 
@@ -110,7 +110,7 @@ def runs(command):
 
 @pytest.fixture(scope="module")
 def repo(tmp_path_factory):
-    return means(tmp_path_factory.mktemp("project") / "repo")
+    return quick_means(tmp_path_factory.mktemp("project") / "repo")
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_a_signal_is_answered_soon_while_a_model_is_waited_for(repo, tmp_path, n
         url = serve(answer).url
         url = url.removesuffix("/v1") if name.startswith("anthropic") else url
         model = ("--policy", name, "-c", f"model.base_url={url}", "-c", "model.price=[2, 10]")
-        project = ("--issue", "mean([]) divides by zero", "--repo", repo, "--test", "python3 -m pytest -q")
+        project = ("--issue", "mean([]) divides by zero", "--repo", repo, "--test", QUICK)
         sandbox = ("-c", "sandbox.kind=namespace", "-c", "measure.baseline_runs=1")
         command = ("solve", *project, *model, *sandbox, *settings, "--out", tmp_path / "run", "--json")
         process = ramify(*command, background=background)
@@ -212,7 +212,7 @@ def test_a_signal_ends_what_comes_before_the_search_at_once(tmp_path, during, nu
 
 @pytest.mark.slow
 def test_a_signal_gives_the_best_diff_as_it_is_and_a_later_session_verifies_it(tmp_path):
-    repo = means(tmp_path / "repo")
+    repo = quick_means(tmp_path / "repo")
     fix = says(None, ("edit", {"path": "means.py", "old_str": "< 0:", "new_str": "<= 0:"}), ("run_tests", {}))
     waiting, answers = threading.Event(), iter([fix])
 
@@ -224,7 +224,7 @@ def test_a_signal_gives_the_best_diff_as_it_is_and_a_later_session_verifies_it(t
 
     with servers() as serve:
         model = ("--policy", "openai/tiny", "-c", f"model.base_url={serve(answer).url}", "--sandbox", "namespace")
-        project = ("--issue", "mean([]) divides by zero", "--repo", repo, "--test", "python3 -m pytest -q")
+        project = ("--issue", "mean([]) divides by zero", "--repo", repo, "--test", QUICK)
         process = ramify("solve", *project, *model, "--out", tmp_path / "run", "--json")
         try:
             assert waiting.wait(100), "the conversation did not continue"

@@ -33,7 +33,7 @@ from agent.solver.solve import solve
 from sandboxes import Provider
 from tests.clients import KEY, Client, clients, servers
 from tests.commands import ramify
-from tests.projects import BUG, FIX, GOAL, SOURCE, TESTS, commit, task
+from tests.projects import BUG, FIX, GOAL, QUICK, QUICK_TESTS, RUNNER, SOURCE, commit, task
 from tests.scripted_server import Reply, Script, ScriptedServer, says
 from tests.tiers import slow_but
 
@@ -44,10 +44,10 @@ Tool = tuple[str, dict[str, Any]]
 PATIENCE = 3
 GO_ON = ("adaptive", "auto", "graph", "strategies")
 """Searches that have a rule of their own on what is left of a state that was submitted in vain."""
-GREEN = {"means.py": SOURCE, "test_means.py": TESTS.replace("mean([]) == 0.0", "mean([4]) == 4")}
+GREEN = {"means.py": SOURCE, "test_means.py": QUICK_TESTS.replace("mean([]) == 0.0", "mean([4]) == 4")}
 RED = {**GREEN, "test_clock.py": "def test_clock():\n    assert 1 == 2\n"}
 """A test fails that has nothing to do with the issue."""
-GOAL_FAILS = {"means.py": SOURCE, "test_means.py": TESTS}
+GOAL_FAILS = {"means.py": SOURCE, "test_means.py": QUICK_TESTS}
 OLD = "test_old.py::test_mean_of_nothing_is_an_error"
 OLD_BEHAVIOUR = {
     **GREEN,
@@ -135,11 +135,11 @@ def attempt(provider: Provider, project: Callable[..., Path], tmp_path: Path, cl
         policy: Mapping[str, Any] | None = None,
         limits: Mapping[str, Any] | None = None,
         test_goals: tuple[str, ...] = (),
-        command: str = "python -m pytest -q",
-        framework: str = "",
+        command: str = QUICK,
+        framework: str = "log:tap",
         **parts: Any,
     ) -> Attempt:
-        repo = project(tuple({**files, ".gitignore": "__pycache__/\n"}.items()))
+        repo = project(tuple({**files, "run.py": RUNNER, ".gitignore": "__pycache__/\n"}.items()))
         with ScriptedServer(script) as server, Run.open(tmp_path / "run") as run:
             model: OpenAIModel = client(server)
             made = Components(
@@ -220,7 +220,11 @@ class TestRunningTheTests:
 
 
 SLEEPING = {**GREEN, "test_a_sleep.py": "import time\n\n\ndef test_sleep():\n    time.sleep(900)\n"}
-SHORT = Timing(every_s=0.0, whole_s=3.0, scope_s=20.0, final_s=5.0)
+SHORT: Mapping[str, Any] = {
+    "timing": Timing(every_s=0.0, whole_s=3.0, scope_s=20.0, final_s=5.0),
+    "command": "python -m pytest -q",  # whose runs can be cut
+    "framework": "",
+}
 
 
 class TestATestThatSleeps:
@@ -228,7 +232,7 @@ class TestATestThatSleeps:
 
     @pytest.mark.slow
     def test_costs_a_model_none_of_its_turns_and_the_answer_says_what_was_not_run(self, attempt: Solve) -> None:
-        done = attempt([says("a", RIGHT, TEST), says("b", SUBMIT)], SLEEPING, timing=SHORT)
+        done = attempt([says("a", RIGHT, TEST), says("b", SUBMIT)], SLEEPING, **SHORT)
         assert "4 of about 5 tests: those that reach `means.py`" in done.seen[0][1]
         assert "no test that passed fails now" in done.seen[0][1]
         assert (done.result.status, done.result.verified, len(done.heard)) == ("submitted", True, 2)
@@ -238,14 +242,14 @@ class TestATestThatSleeps:
 
     @pytest.mark.slow
     def test_keeps_no_goal_test_from_being_known(self, attempt: Solve) -> None:
-        files = {**SLEEPING, "test_means.py": TESTS}
-        done = attempt([says("a", RIGHT, TEST)], files, goals=False, timing=SHORT, test_goals=(GOAL,))
+        files = {**SLEEPING, "test_means.py": QUICK_TESTS}
+        done = attempt([says("a", RIGHT, TEST)], files, goals=False, test_goals=(GOAL,), **SHORT)
         assert "Goal tests: 1 of 1 pass." in done.seen[0][1]
         assert done.result.status == "solved"
 
     @pytest.mark.slow
     def test_and_a_regression_in_the_scope_are_told_apart(self, attempt: Solve) -> None:
-        done = attempt([says("a", edit(BREAKING), TEST), says("b", SUBMIT), says("c", SUBMIT)], SLEEPING, timing=SHORT)
+        done = attempt([says("a", edit(BREAKING), TEST), says("b", SUBMIT), says("c", SUBMIT)], SLEEPING, **SHORT)
         assert "tests that passed fail now" in done.seen[0][1]
         assert done.result.grade is Grade.BROKEN
 
