@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 from agent.actions import Edit
 from agent.policy import Position, Proposal
@@ -42,11 +44,10 @@ HIGH = Edit("halves.py", "def high(numbers):\n    return min", "def high(numbers
 SPOILT = Edit("halves.py", "    return max(numbers)\n\n\ndef twice", "    return 0\n\n\ndef twice")
 
 
-def halves(repo: Path) -> Path:
-    """The project."""
-    return commit(
-        repo, {"halves.py": SOURCE, "test_halves.py": TESTS, "run.py": RUNNER, ".gitignore": "__pycache__/\n"}
-    )
+def halves(repo: Path, files: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """The project, with `files` besides or in place of its own. `QUICK` runs its tests."""
+    own = {"halves.py": SOURCE, "test_halves.py": TESTS, "run.py": RUNNER, ".gitignore": "__pycache__/\n"}
+    return commit(repo, {**own, **files})
 
 
 @dataclass(frozen=True)

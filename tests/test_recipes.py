@@ -33,9 +33,8 @@ from agent.run.tree.choice import EXCHANGED
 from agent.solver.contrast import suspects
 from tests import commands
 from tests.exporting import Recorder
-from tests.halves import HIGH, LOW, SOURCE, SPOILT, TESTS, halves
+from tests.halves import HIGH, LOW, SOURCE, SPOILT, halves
 from tests.memories import recorded, task
-from tests.projects import commit
 from tests.recipe_cases import (
     HALVES,
     LEARNED,
@@ -181,7 +180,7 @@ def test_r_mcts_learns_from_a_surprise_and_a_later_run_is_told(repo, tmp_path):
     with solve(repo, tmp_path / "run", case, "r-mcts") as run:
         assert run.note(1, LESSON) == LEARNED
         assert [each.node for each in run.asked if each.purpose == "reflection"] == [1, 2]
-    other = commit(tmp_path / "other", {"halves.py": SOURCE, "test_halves.py": TESTS, "of_a_pair.py": ""})
+    other = halves(tmp_path / "other", {"of_a_pair.py": ""})
     issue = "Both halves of a pair are wrong."
     with solve(other, tmp_path / "later", case, "r-mcts", issue=issue) as run:
         assert f"\n  To be learned from that: {LEARNED}\n" in run.note(0, OPENING)["text"] + "\n"
@@ -241,7 +240,7 @@ def test_april_leaves_a_rollout_unfinished_and_resume_goes_on_with_it(rounds, ov
 def with_one_goal(folder: Path) -> Path:
     """The two halves with one test for both."""
     both = "from halves import high, low\n\n\ndef test_both():\n    assert (low([1, 2]), high([1, 2])) == (1, 2)\n"
-    return commit(folder, {"halves.py": SOURCE, "test_halves.py": both})
+    return halves(folder, {"test_halves.py": both})
 
 
 @pytest.mark.slow
