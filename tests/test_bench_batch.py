@@ -384,7 +384,7 @@ def test_progress_without_a_terminal_is_a_line_at_the_beginning_and_end_of_an_in
 ) -> None:
     fill(tmp_path, "ab", lambda name, run: result(run))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["hidden a: begun", "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"]
+    assert lines[:2] == ["hidden a: started", "[1/2] hidden a: done, solved (2 states, 0 s, stop: solved)"]
     assert len(lines) == 4
 
 

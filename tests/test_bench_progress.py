@@ -87,4 +87,4 @@ def test_where_nothing_may_move_a_line_says_that_an_instance_began_and_one_how_i
     line = "[1/1] revealed a: done, solved (2 states, 1 s, stop: solved)\n"
     assert line in printed() != line
     monkeypatch.setenv(variable, "1")
-    assert printed() == f"revealed a: begun\n{line}"
+    assert printed() == f"revealed a: started\n{line}"

@@ -153,6 +153,16 @@ def test_a_missing_field_is_named(folder: Path) -> None:
         list(open_source(str(folder), folder / "clones").instances())
 
 
+def test_where_no_row_can_be_used_the_first_ones_are_named_each_with_its_reason(folder: Path) -> None:
+    rows = [{"instance_id": f"x{number}", "bundle": "x.bundle"} for number in range(7)]
+    (folder / "instances.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(UsageError) as caught:
+        list(open_source(str(folder), folder / "clones").instances())
+    lines = str(caught.value).splitlines()
+    assert [line.partition(" ")[0][-2:] for line in lines[:5]] == [f":{number}" for number in range(1, 6)]
+    assert lines[5:] == ["and 2 more rows that cannot be used"]
+
+
 def test_a_missing_bundle_is_named(folder: Path) -> None:
     (folder / "calc.bundle").unlink()
     with pytest.raises(InstanceBroken, match=r"calc\.bundle does not exist"):

@@ -74,7 +74,7 @@ class BatchProgress:
         with self._lock:
             self._running[instance.id] = _Running(time.monotonic())
         if self._live is None:
-            self._console.print(Text(f"{self._mode} {instance.id}: begun"))
+            self._console.print(Text(f"{self._mode} {instance.id}: started"))
 
     def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
         """Update the status of a running instance, by an event or by the status that another machine reported."""

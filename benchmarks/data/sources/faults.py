@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from agent.counting import counted
 from agent.errors import UsageError
 from agent.task import Task
 from benchmarks.data.clones import GitRefused
@@ -13,12 +14,15 @@ from benchmarks.data.sources.columns import Row, instance_name
 from benchmarks.data.sources.files import read_rows
 from sandboxes import Workspace
 
+SHOWN = 5
+"""Faults in one message."""
+
 
 def instances_of(files: Iterable[Path], make: Callable[[Row], Instance], mode: Mode) -> Iterator[Instance]:
     """The instances that `make` makes of the rows of files, in order. The fault of a row names its file and line.
 
     Raises:
-        UsageError: no row can be used; the message is the fault of the first.
+        UsageError: no row can be used; the message says why not, of the first rows.
     """
     read = _all(files, make, mode)
     broken = list[Instance]()
@@ -28,7 +32,9 @@ def instances_of(files: Iterable[Path], make: Callable[[Row], Instance], mode: M
             return
         broken.append(instance)
     if broken:
-        raise UsageError(broken[0].fault)
+        rest = len(broken) - SHOWN
+        more = [f"and {counted(rest, 'more row', 'more rows')} that cannot be used"] if rest > 0 else []
+        raise UsageError("\n".join([*(instance.fault for instance in broken[:SHOWN]), *more]))
 
 
 def _all(files: Iterable[Path], make: Callable[[Row], Instance], mode: Mode) -> Iterator[Instance]:
