@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.actions.comparison import told
+from agent.actions.comparison import comparison_text
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import Comparison, compare
 from tests.memories import report
@@ -70,7 +70,7 @@ NUMBERS = (
 
 
 def words(after: SuiteReport, base: SuiteReport = BASE) -> list[str]:
-    return told(compare(base, after), after).split("\n")
+    return comparison_text(compare(base, after), after).split("\n")
 
 
 class TestAModelIsTold:

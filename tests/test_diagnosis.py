@@ -16,7 +16,7 @@ from agent.actions import Debug, Edit, Invalid, Observation, Replacement, RunTes
 from agent.analysis.diagnosis import diagnose, diagnose_deeds
 from agent.analysis.diagnosis.commands import read_command
 from agent.analysis.diagnosis.divergence import compare, moments
-from agent.analysis.report.diagnosis import parted, told
+from agent.analysis.report.diagnosis import diagnosis_text, parted
 from agent.analysis.trajectories.reading import read_trajectory
 from agent.budget import Budget
 from agent.cli.app import app
@@ -115,7 +115,7 @@ def test_actions_that_are_repeated_with_the_same_result_are_counted(history):
     history.add(1, turn(View("./a.py")))
     found = diagnose(history.run)
     assert found.repeats == (3, 5, 6)
-    assert "again    steps 3, 5, 6: the same as before, with the same result" in told(found)
+    assert "again    steps 3, 5, 6: the same as before, with the same result" in diagnosis_text(found)
 
 
 def test_a_regression_that_was_mended_is_not_the_onset(history):
@@ -134,7 +134,7 @@ def test_a_test_that_was_not_run_for_a_while_may_have_been_broken_by_any_step_si
     found = diagnose(history.run)
     assert (found.onset.step.number, found.onset.node, found.onset.among) == (3, 2, (3, 4))
     assert found.onset.why == ("t.py::c had passed before state 2, failed when run again at state 3 (b), and stayed so")
-    assert "onset    one of steps 3, 4 on the way to state 2" in told(found)
+    assert "onset    one of steps 3, 4 on the way to state 2" in diagnosis_text(found)
 
 
 def test_tests_that_stop_running_are_the_onset(history):
@@ -178,7 +178,7 @@ def test_where_no_fact_says_it_none_is_named(history):
     history.add(0, turn(RIGHT))
     found = diagnose(history.run)
     assert (found.onset, found.dependents, found.go_on) == (None, (), ())
-    assert "no recorded fact says where it went wrong" in told(found)
+    assert "no recorded fact says where it went wrong" in diagnosis_text(found)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3))
@@ -220,7 +220,7 @@ def test_a_solution_that_its_verification_refutes_has_failed(history):
 
 def test_the_command_goes_on_from_the_state_before_with_the_diagnosis_as_a_hint(planted):
     found = diagnose(planted.run)
-    line = next(line for line in told(found).splitlines() if line.startswith("go on"))
+    line = next(line for line in diagnosis_text(found).splitlines() if line.startswith("go on"))
     words = shlex.split(line.removeprefix("go on"))
     assert words[:4] == ["ramify", "fork", str(planted.run.journal.directory), "1"]
     assert words[4] == "--hint"
@@ -232,13 +232,13 @@ def test_a_state_that_is_closed_gives_way_to_the_one_above_it(planted):
     planted.run.tree.close(1)
     assert diagnose(planted.run).go_on[3] == "0"
     planted.run.tree.close(0)
-    assert "not from here: no state before the onset can be expanded any more" in told(diagnose(planted.run))
+    assert "not from here: no state before the onset can be expanded any more" in diagnosis_text(diagnose(planted.run))
 
 
 def test_in_a_solved_run_nothing_goes_on(planted):
     planted.run.record(Ended("solved", "SOLVED"))
     assert diagnose(planted.run).go_on == ()
-    assert "not from here: the run is solved" in told(diagnose(planted.run))
+    assert "not from here: the run is solved" in diagnosis_text(diagnose(planted.run))
 
 
 @pytest.mark.slow
@@ -566,7 +566,7 @@ def test_a_file_of_another_program_is_told_the_same_way():
 
 def test_characters_that_hide_are_seen(history):
     history.add(0, turn(replace(WRONG, path="a\u202eb\x1b[31m\ud800.py")), c=F)
-    said = told(diagnose(history.run))
+    said = diagnosis_text(diagnose(history.run))
     assert "\\u202eb" in said
     assert "\\ud800" in said
     assert "\x1b" not in said

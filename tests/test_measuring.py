@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from agent.actions.comparison import told
+from agent.actions.comparison import comparison_text
 from agent.errors import MeasureError
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
@@ -215,7 +215,7 @@ def test_an_unexpected_pass_breaks_nothing_and_is_told(provider, tmp_path, frame
     assert report.failures == regressions(lab.baseline, report) == ()
     found = compare(lab.baseline, report)
     assert found.unexpected_passes == ("test_add.py::TestAdd::test_add",)
-    assert "although it is marked xfail(strict)" in told(found, report)
+    assert "although it is marked xfail(strict)" in comparison_text(found, report)
 
 
 def test_a_report_of_before_unexpected_passes_were_listed_can_be_read():

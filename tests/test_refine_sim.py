@@ -7,21 +7,21 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.perf.refine_sim import EASY, HARD, refined, told
+from benchmarks.perf.refine_sim import EASY, HARD, is_right, refined
 
 SEEDS = range(40)
 
 
 def test_a_rollout_is_the_likelier_right_the_more_right_priors_it_is_told_of() -> None:
     setting = replace(HARD, priors=3)
-    right = [sum(told(setting, number, seed) for seed in range(600)) for number in range(4)]
+    right = [sum(is_right(setting, number, seed) for seed in range(600)) for number in range(4)]
     assert right == sorted(right)
     assert all(more - less > 30 for less, more in pairwise(right))
 
 
 def test_nothing_is_gained_where_summaries_are_not_read() -> None:
     deaf = replace(HARD, takes=0.0, misled=0.0)
-    none, all_ = (sum(told(deaf, number, seed) for seed in range(600)) for number in (0, 4))
+    none, all_ = (sum(is_right(deaf, number, seed) for seed in range(600)) for number in (0, 4))
     assert abs(none - all_) < 25
 
 

@@ -86,17 +86,17 @@ class TestAnOwnTest:
         fails, passes = report({"t": "AssertionError"}, passes=["guard"]), report(passes=["t", "guard", "old"])
         finding = Reader("", report(passes=["old"])).found(lambda: fails, lambda: passes, lambda: fails)
         assert finding == Finding(("t",), others=1)
-        assert finding.told.endswith("passes with your change: t\n1 other new test passes.")
+        assert finding.text.endswith("passes with your change: t\n1 other new test passes.")
 
     def test_that_fail_with_the_change_too_are_all_named_and_compared(self):
         without = report({"t": "AssertionError: 1", "u": "AssertionError: 2"})
         changed = report({"t": "AssertionError: 1", "u": "TypeError: 3"})
         finding = Reader("", report()).found(lambda: without, lambda: changed, lambda: without)
-        assert finding.told.startswith("t fails with your change as it does without:\nAssertionError: 1")
-        assert finding.told.endswith("\nu fails, too: TypeError: 3")
+        assert finding.text.startswith("t fails with your change as it does without:\nAssertionError: 1")
+        assert finding.text.endswith("\nu fails, too: TypeError: 3")
         other = report({"t": "TypeError: 3"})
         finding = Reader("", report()).found(lambda: without, lambda: other, lambda: without)
-        assert finding.told.startswith("t fails with your change and with another message than without:\nTypeError: 3")
+        assert finding.text.startswith("t fails with your change and with another message than without:\nTypeError: 3")
 
     def test_that_fails_with_the_change_too_is_shown_its_failure(self, own, state):
         found = own.look(state(test_issue=GOOD, means=SOURCE.replace(BUG, SAME)))
@@ -142,7 +142,7 @@ class TestAnOwnTest:
         test = GOOD + "\n# alone\n"
         alone = own.look(state(test_issue=test))
         assert (alone.shown, alone.alone, alone.runs) == ((), ("test_issue.py::test_issue",), 2)
-        assert "ZeroDivisionError" in alone.told
+        assert "ZeroDivisionError" in alone.text
         assert own.look(state(test_issue=test, scratch="print(1)\n")).alone == alone.alone
         assert own.look(state(test_issue=VACUOUS)).alone == ()
 

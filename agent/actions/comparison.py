@@ -18,7 +18,7 @@ FIXED_NAMED = 5
 MESSAGE_BYTES = 1_500
 
 
-def told(comparison: Comparison, report: SuiteReport) -> str:
+def comparison_text(comparison: Comparison, report: SuiteReport) -> str:
     """The result in words: counts first, then newly broken tests with their messages, then the names of fixed tests.
     Tests that failed before are only counted."""
     if not report.valid:

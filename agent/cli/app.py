@@ -115,7 +115,7 @@ def solve(
     """Find a tested patch for an issue. It is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
     from agent.cli.interactive import OutputOptions, parse_accept
-    from agent.cli.solve import SolveRequest, begin, read_issue
+    from agent.cli.solve import SolveRequest, read_issue, run_solve
 
     failures = read_failures(from_junit, repo or Path()) if from_junit else ()
     goals = (*(goal_test or ()), *(failure.test for failure in failures))
@@ -124,7 +124,7 @@ def solve(
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
     output = OutputOptions(as_json, patch_out, None, parse_accept(accept), strict, summary_md, quiet)
     settings = options.settings_of(context.params, *(["memory.enabled=false"] if no_memory else ()))
-    raise typer.Exit(begin(request, settings, out, output, apply=apply))
+    raise typer.Exit(run_solve(request, settings, out, output, apply=apply))
 
 
 @failures_told

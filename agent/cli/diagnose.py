@@ -56,9 +56,9 @@ def diagnose(
     if as_json:
         sys.stdout.write(json.dumps(diagnosis.as_json()) + "\n")
         return
-    from agent.analysis.report.diagnosis import told
+    from agent.analysis.report.diagnosis import diagnosis_text
 
-    sys.stdout.write(told(diagnosis))
+    sys.stdout.write(diagnosis_text(diagnosis))
 
 
 def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:

@@ -46,9 +46,9 @@ def fix(
 ) -> None:
     """Make failing tests pass, and break no other test."""
     from agent.cli.interactive import OutputOptions, parse_accept
-    from agent.cli.solve import SolveRequest, begin
+    from agent.cli.solve import SolveRequest, run_solve
 
     settings = options.settings_of(context.params)
     request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)
     output = OutputOptions(as_json, patch_out, None, parse_accept(accept), strict, quiet=quiet)
-    raise typer.Exit(begin(request, settings, out, output, apply=apply))
+    raise typer.Exit(run_solve(request, settings, out, output, apply=apply))

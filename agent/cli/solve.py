@@ -76,7 +76,7 @@ def _issue_of(source: str) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-def begin(
+def run_solve(
     request: SolveRequest, settings: Settings, out: Path | None, output: OutputOptions, *, apply: bool = False
 ) -> int:
     """Search in a new run directory, deliver the result, and return the exit code. `apply`: also apply the patch to the

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.actions import Action, Observation, RunTests, Submit, as_call
-from agent.actions.comparison import told
+from agent.actions.comparison import comparison_text
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
 from agent.engine.components import Scorer
@@ -112,7 +112,7 @@ class Review:
         found = self._tracked(state)
         progress = self._progress(found)
         sure = [site for site in found.sites if site.sure] if found is not None else []
-        left = any(not self._told(place) and place not in above for place in _listed(sure))
+        left = any(not self._was_shown(place) and place not in above for place in _listed(sure))
         unseen = self._unseen(diff, above)
         if not unseen and not undeclared and report.valid and not left:
             return Observation("Submitted.")
@@ -160,14 +160,14 @@ class Review:
             return ["There are no tests to run."]
         if report.valid and report.scope and not report.outcomes:
             parts = [f"None of the repository's own tests was run: {report.scope.partition(': ')[2]}."]
-            return parts if finding is None else [*parts, _printed(finding.told)]
+            return parts if finding is None else [*parts, _printed(finding.text)]
         counts = _counts(report)
         parts = [counts if whole else f"The repository's own tests: {counts}"]
         if put_back := self.scorer.put_back(state):
             names = ", ".join(put_back[:NAMED])
             were = "was" if len(put_back) == 1 else "were"
             parts.append(f"In this run, {names} {were} as before your change; your version stays in the patch.")
-        parts.append(_printed(told(compare(self.baseline, report), report)))
+        parts.append(_printed(comparison_text(compare(self.baseline, report), report)))
         if not report.valid and report.output:
             parts.append(f"The end of what was printed:\n{_printed(report.output)}")
         if goals := self.task.goal_tests:
@@ -176,7 +176,7 @@ class Review:
             parts += _failures(report, still)
         if finding is None:
             return parts
-        return [*parts, _printed(finding.told if whole else finding.headline or finding.told)]
+        return [*parts, _printed(finding.text if whole else finding.headline or finding.text)]
 
     def _tracked(self, state: Snapshot) -> Tracked | None:
         """How far a refactoring has come; None where that is not tracked, or nothing was changed."""
@@ -222,11 +222,13 @@ class Review:
         for file in re.split(r"(?m)^(?=diff --git )", diff)[1:]:
             head, *hunks = re.split(r"(?m)^(?=@@)", file)
             if "\n--- /dev/null" not in head:
-                new = [hunk for hunk in hunks if not all(line in more or self._told(line) for line in _telling(hunk))]
+                new = [
+                    hunk for hunk in hunks if not all(line in more or self._was_shown(line) for line in _telling(hunk))
+                ]
                 unseen += [head, *new] if new else []
         return "".join(unseen)
 
-    def _told(self, text: str) -> bool:
+    def _was_shown(self, text: str) -> bool:
         return any(text in seen.text for _, seen in self._answers())
 
     def _told_broken(self, test: str) -> bool:

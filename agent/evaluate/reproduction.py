@@ -58,7 +58,7 @@ class Finding:
     """Test runs that this took."""
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The finding in words, for the author of the tests."""
         if self.shown:
             shown = first_of(self.shown, NOTED)
@@ -176,6 +176,6 @@ def valued(evaluation: Evaluation, finding: Finding | None) -> Evaluation:
         evaluation,
         value=max(evaluation.value, min(MOST, evaluation.value + worth)),
         parts={**evaluation.parts, **parts},
-        notes=f"{evaluation.notes}\n{finding.told}".strip(),
+        notes=f"{evaluation.notes}\n{finding.text}".strip(),
         reproduced_by=finding.shown,
     )

@@ -124,7 +124,7 @@ class StagedScorer:
         finding, runs = self.reproduction(snapshot, report)
         runs += own()
         if finding is not None:  # before the sources are changed, there is nothing to ask a model about
-            case = replace(case, own_tests=finding.told, ask=None if finding.alone else case.ask)
+            case = replace(case, own_tests=finding.text, ask=None if finding.alone else case.ask)
         evaluation, more = self._valued(case, finding, snapshot)
         return report, evaluation.foreseen(expected), trial.runs + runs + more
 

@@ -123,7 +123,7 @@ def refined(setting: Setting, seed: int) -> Refined:
     return Refined(tuple(answers), progress, len(candidates) - setting.rollouts, why)
 
 
-def told(setting: Setting, right: int, seed: int) -> bool:
+def is_right(setting: Setting, right: int, seed: int) -> bool:
     """Whether a rollout with `setting.priors` priors, of which `right` are right, is right itself."""
     rng = Random(f"told/{right}/{seed}")
     wrong = (parts for parts in iter(lambda: rollout(setting, (), rng), None) if parts != setting.whole)
@@ -172,7 +172,7 @@ def _by_priors(setting: Setting, seeds: Sequence[int]) -> Iterator[str]:
     yield _line(f"right priors of {setting.priors}", "a rollout that is told of them is right")
     yield _line("---", "---")
     for right in range(setting.priors + 1):
-        yield _line(str(right), _share(sum(told(setting, right, seed) for seed in seeds), len(seeds)))
+        yield _line(str(right), _share(sum(is_right(setting, right, seed) for seed in seeds), len(seeds)))
 
 
 def _runs(given: Namespace, seeds: Sequence[int]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from agent.untrusted import visible
 _ASPECTS = {"plan": "stated plan", "action": "action", "result": "result of the action", "state": "state"}
 
 
-def told(diagnosis: Diagnosis) -> str:
+def diagnosis_text(diagnosis: Diagnosis) -> str:
     """The stages with their steps, the onset and its reason, the dependent steps, and the command to continue with."""
     return printable(visible("\n".join(_lines(diagnosis))).encode()) + "\n"
 
