@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.actions import Submit
 from agent.budget import BudgetSpent, Stop
 from agent.errors import ModelError, PolicyError, TooLong
 from agent.evaluate.guard import Flag, cap
@@ -105,6 +106,16 @@ def test_a_judge_sees_the_issue_the_change_and_the_tests():
     system, shown = (message["content"] for message in model.heard[0])
     assert "You cannot run anything" in system
     assert all(text in shown for text in ("It is wrong.", "- t::a\n", "+x = 2", "2 pass, 2 fail", "assert 1 == 2"))
+
+
+def test_a_judge_sees_which_broken_tests_the_author_says_that_the_issue_contradicts():
+    model, submission = always(opinion()), Submit("", ("t::c: It asserts the mistake.", "t::d: It did not break."))
+    broken = report(a=P, c=F)
+    Judge(model).evaluate(case(broken, submission=submission))
+    assert "t::c: It asserts the mistake." in (shown := model.heard[0][1]["content"])
+    assert "It did not break." not in shown
+    Judge(model).evaluate(case(broken))
+    assert "contradicts these" not in model.heard[1][1]["content"]
 
 
 def test_a_judge_that_chooses_is_shown_the_states_that_can_be_returned_to_and_names_one():

@@ -152,9 +152,11 @@ def test_an_approved_patch_that_declares_what_it_breaks_ends_its_round_and_the_s
     attempts = Attempts(
         *[FIX, SECOND, "    if not numbers:\n", f"{FIX}        pass\n"] * 2, per_wave=4, declares=declared
     )
-    result, run = go(
-        attempts, of=quiet, rollouts=4, rounds=2, value=Judge(ScriptedModel([answer(opinion)] * 8, "judge"))
-    )
+    judge = ScriptedModel([answer(opinion)] * 8, "judge")
+    result, run = go(attempts, of=quiet, rollouts=4, rounds=2, value=Judge(judge))
+    heard = [str(messages) for messages in judge.heard]
+    assert heard
+    assert ["the issue contradicts these of the tests" in each for each in heard] == [bool(declared)] * len(heard)
     assert [len(attempts.positions) >= rollouts, run.round] == [True, rounds]
     assert (len(attempts.positions) == rollouts) is (rounds == 1)
     assert result.broken == ("test_means.py::test_mean",)

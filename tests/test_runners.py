@@ -209,8 +209,8 @@ def test_all_tests_are_told_and_of_wanted_ones_these_and_no_others(name, kind, s
 
 @pytest.mark.namespace
 @pytest.mark.parametrize("name", slow_but(["unittest", "parallel", "sympy"], PROJECTS))
-def test_a_run_without_time_lists_the_tests(name, kind, sandboxes, tmp_path):
-    lab = lab_of(sandboxes, tmp_path / "repo", PROJECTS[name], kind)
+def test_a_run_without_time_lists_the_tests(name, provider, tmp_path):
+    lab = lab_of(provider, tmp_path / "repo", PROJECTS[name])
     whole, listed = run(lab), run(lab, run_s=0)
     assert (listed.valid, listed.problem, listed.complete, ends(listed)) == (True, "", False, {})
     assert sum(listed.late.values()) == len(whole.outcomes)

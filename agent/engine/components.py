@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from agent.actions import Debug, Kind
+from agent.actions import Debug, Kind, Submit
 from agent.budget import Budget
 from agent.evaluate.foresight import Foresight, SiblingRanking
 from agent.evaluate.reproduction import Finding
@@ -40,8 +40,11 @@ class Scorer(Protocol):
         """The task, with its goal tests as they are named in the base state's report."""
         ...
 
-    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The report of a state below `path`, its evaluation, and how many test runs they took."""
+    def score(
+        self, snapshot: Snapshot, path: tuple[Node, ...], submission: Submit | None = None
+    ) -> tuple[SuiteReport, Evaluation, int]:
+        """The report of a state below `path`, its evaluation, and how many test runs they took. `submission`: how it
+        was submitted, if it was."""
         ...
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:

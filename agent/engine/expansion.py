@@ -221,7 +221,7 @@ class Expansion:
     def _measured(self, child: Node) -> Node:
         """The child with its report and evaluation."""
         path = self._tree.path(child.parents[0])
-        report, evaluation, runs = self.context.scorer.score(child.snapshot, path)
+        report, evaluation, runs = self.context.scorer.score(child.snapshot, path, child.submission)
         self.context.session.record.spend(Usage(measurements=runs), "tests", child.parents[0])
         return replace(
             child,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-from agent.actions import Debug
+from agent.actions import Debug, Submit
 from agent.errors import MeasureError
 from agent.evaluate import guard
 from agent.evaluate.goal_tests import resolve_goals
@@ -91,7 +91,8 @@ class StagedScorer:
         self._ask, self._memo, self._tree, self._foresee, self._known = ask, memo, tree, foresee, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
-        self._worth: dict[str, Evaluation] = {}
+        self._worth: dict[str, dict[tuple[str, ...], Evaluation]] = {}
+        """By the state's digest, and by what its author declared."""
         self._strict, self._left_s = strict, left_s
         alone = bool(self.task.goal_tests) or self._measurer.by_scopes
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
@@ -112,13 +113,15 @@ class StagedScorer:
         """Take a node's report from an earlier session as known."""
         self._measurer.remember(node.snapshot, node.report)
 
-    def score(self, snapshot: Snapshot, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The report of a state below `path`, its evaluation, and how many test runs they took."""
+    def score(
+        self, snapshot: Snapshot, path: tuple[Node, ...], submission: Submit | None = None
+    ) -> tuple[SuiteReport, Evaluation, int]:
+        """As `agent.engine.components.Scorer.score`."""
         expected = self._expected(snapshot, path)
         trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
             report = self._known(snapshot) or trial.report()
-        case = self._case(snapshot, path, report)
+        case = replace(self._case(snapshot, path, report), submission=submission)
         if self._ask is not None:
             case = replace(case, ask=self._ask(path[-1].id))
         finding, runs = self.reproduction(snapshot, report)
@@ -131,7 +134,7 @@ class StagedScorer:
     def _expected(self, snapshot: Snapshot, path: tuple[Node, ...]) -> float | None:
         """What is expected of a state before it is measured; None: nothing, or it was measured already."""
         case = self._case(snapshot, path, path[-1].report)
-        return self._foresee(case) if snapshot.digest not in self._worth and case.patch() else None
+        return self._foresee(case) if not self._worth.get(snapshot.digest) and case.patch() else None
 
     def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
         """As `score`, by a fresh run of the tests that the node's report covers: the goal tests, or all."""
@@ -238,14 +241,15 @@ class StagedScorer:
     def _valued(self, case: EvaluationInput, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """The state's evaluation, and the test runs that it took. If several workers reach a state at once, one
         evaluates it and the others wait."""
-        runs = 0
+        runs, declared = 0, case.submission.contradicted if case.submission else ()
         with self._lock:
             valuing = self._valuing.setdefault(snapshot.digest, threading.Lock())
         with valuing:
-            if snapshot.digest not in self._worth:
+            known = self._worth.setdefault(snapshot.digest, {})
+            if declared not in known:
                 evaluation = valued(self._value.evaluate(case), finding)
-                self._worth[snapshot.digest], runs = self._trusted(evaluation, snapshot, case.report)
-            return self._worth[snapshot.digest], runs
+                known[declared], runs = self._trusted(evaluation, snapshot, case.report)
+            return known[declared], runs
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
         """The input for an evaluation without models. It has the current report of the base state."""

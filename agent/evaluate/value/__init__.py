@@ -10,6 +10,7 @@ from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
 
 if TYPE_CHECKING:
+    from agent.actions import Submit
     from agent.measure import SuiteReport
     from agent.models import Ask
     from agent.run.tree.node import Node
@@ -40,6 +41,8 @@ class EvaluationInput:
     """As `patch`, for another state."""
     own_tests: str = ""
     """What the tests that the state adds showed, as their author is told; empty if it adds none or they are not run."""
+    submission: Submit | None = None
+    """How the state's author submitted it; None: it was not submitted."""
     known: Evaluation | None = None
     """The state's evaluation from an earlier measurement, whose model opinions are reused."""
 

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from agent.actions.excerpt import excerpt, printable
 from agent.evaluate.value import EvaluationInput
 from agent.measure import SuiteReport
+from agent.measure.regressions import regressions
 from agent.models import Message
 from agent.models.answers import system_and_user
 from agent.prompts import render
+from agent.run.grade import declared
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
 from agent.task import Task
@@ -37,16 +39,26 @@ def issue_messages(case: EvaluationInput, question: str, length: float = 1.0) ->
 def case_messages(case: EvaluationInput, tests: Evaluation, question: str, length: float = 1.0) -> list[Message]:
     """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
     before, after, patch = case.path[0].report, case.report, case.patch(context=CONTEXT)
-    candidate = shown_candidate(before, after, patch, tests.notes, length, own_tests=case.own_tests)
+    reasons = declared(case.submission, regressions(before, after))
+    texts = {"own_tests": case.own_tests, "declared": "\n".join(f"{test}: {why}" for test, why in reasons.items())}
+    candidate = shown_candidate(before, after, patch, tests.notes, length, **texts)
     return _conversation(f"{shown_issue(case.task, length)}\n\n{candidate}", question)
 
 
 def shown_candidate(
-    before: SuiteReport, after: SuiteReport, patch: bytes, notes: str, length: float = 1.0, *, own_tests: str = ""
+    before: SuiteReport,
+    after: SuiteReport,
+    patch: bytes,
+    notes: str,
+    length: float = 1.0,
+    *,
+    own_tests: str = "",
+    declared: str = "",
 ) -> str:
     """A change against the base state, whose report is `before`, and what tests say of it, as counts and in words.
-    `own_tests`: what the tests that the change adds showed (`EvaluationInput.own_tests`)."""
-    texts = {"details": notes, "own_tests": own_tests}
+    `own_tests`: what the tests that the change adds showed (`EvaluationInput.own_tests`). `declared`: the broken tests
+    that its author says the issue contradicts, with the reasons."""
+    texts = {"details": notes, "own_tests": own_tests, "declared": declared}
     tests = {
         name: text and fenced("tests", terminal_text(text), int(NOTES_BYTES * length)) for name, text in texts.items()
     }
