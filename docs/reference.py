@@ -181,8 +181,7 @@ def library() -> Iterator[str]:
             assert isinstance(written, ast.FunctionDef)
             assert written.returns
             takes, gives = ast.unparse(written.args), ast.unparse(written.returns)
-            yield f"## {name}\n\n```python\n{name}({takes}) -> {gives}\n```\n"
-            yield f"```text\n{inspect.getdoc(function)}\n```\n"
+            yield f"## {name}\n\n```text\n{name}({takes}) -> {gives}\n\n{inspect.getdoc(function)}\n```\n"
     for kind in (agent.Task, Workspace, agent.Result, Usage, agent.Order):
         yield from _fields_of(kind)
 

@@ -231,7 +231,7 @@ def test_the_program_works_with_the_developer_and_no_tests_run_twice_on_the_same
 
 @pytest.mark.namespace
 @pytest.mark.slow
-@pytest.mark.parametrize("system", ["agent-q", "caid", "codetree", "go-explore", "i-mcts", "trace"])
+@pytest.mark.parametrize("system", ["agent-q", "caid", "codetree", "trace"])
 def test_the_developer_answers_what_published_searches_ask(
     known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, system: str
 ) -> None:
