@@ -161,7 +161,8 @@ def _unrepaired(tests: Sequence[str], without: SuiteReport, changed: SuiteReport
     why = excerpt(changed.messages.get(first, changed.problem), MESSAGE_BYTES)[0]
     same = error_of(changed.messages.get(first, "")) == error_of(without.messages.get(first, ""))
     how = "as it does without" if same else "and with another message than without"
-    also = [f"{test} fails, too: {error_of(changed.messages.get(test, ''))}" for test in others[:NOTED]]
+    errors = {test: error_of(changed.messages.get(test, "")) for test in others[:NOTED]}
+    also = [f"{test} fails, too: {error}" if error else f"{test} fails, too." for test, error in errors.items()]
     more = [f"{len(others) - NOTED} more of your tests fail."] if len(others) > NOTED else []
     return "\n".join([f"{first} fails with your change {how}:\n{why}", *also, *more])
 

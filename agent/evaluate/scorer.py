@@ -34,6 +34,7 @@ from agent.measure.regressions import must_pass, regressions
 from agent.measure.stages import StagedMeasurement
 from agent.measure.timing import Timing
 from agent.models import Ask
+from agent.run.grade import declared
 from agent.run.memo import Memo
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, NodeId
@@ -91,8 +92,8 @@ class StagedScorer:
         self._ask, self._memo, self._tree, self._foresee, self._known = ask, memo, tree, foresee, known
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
-        self._worth: dict[str, dict[tuple[str, ...], Evaluation]] = {}
-        """By the state's digest, and by what its author declared."""
+        self._worth: dict[str, dict[tuple[tuple[str, str], ...], Evaluation]] = {}
+        """By the state's digest, and by the broken tests that its author declares, with the reasons."""
         self._strict, self._left_s = strict, left_s
         alone = bool(self.task.goal_tests) or self._measurer.by_scopes
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
@@ -241,15 +242,15 @@ class StagedScorer:
     def _valued(self, case: EvaluationInput, finding: Finding | None, snapshot: Snapshot) -> tuple[Evaluation, int]:
         """The state's evaluation, and the test runs that it took. If several workers reach a state at once, one
         evaluates it and the others wait."""
-        runs, declared = 0, case.submission.contradicted if case.submission else ()
+        runs, key = 0, tuple(declared(case.submission, regressions(self._baseline, case.report)).items())
         with self._lock:
             valuing = self._valuing.setdefault(snapshot.digest, threading.Lock())
         with valuing:
             known = self._worth.setdefault(snapshot.digest, {})
-            if declared not in known:
+            if key not in known:
                 evaluation = valued(self._value.evaluate(case), finding)
-                known[declared], runs = self._trusted(evaluation, snapshot, case.report)
-            return known[declared], runs
+                known[key], runs = self._trusted(evaluation, snapshot, case.report)
+            return known[key], runs
 
     def _case(self, snapshot: Snapshot, path: tuple[Node, ...], report: SuiteReport) -> EvaluationInput:
         """The input for an evaluation without models. It has the current report of the base state."""

@@ -53,6 +53,13 @@ class Templates(Given):
         with provider.scratch(node, base, (), TEMPLATE) as box, pytest.raises(FileNotFoundError):
             box.read("left.txt")
 
+    def test_a_fork_that_stays_open_leaves_the_template_to_others(self, provider: Provider, base: Snapshot) -> None:
+        template = Template(("python3", "-"), RUN_THE_ORDER.replace("os.getpid()", "os.urandom(8).hex()"), {})
+        with provider.scratch(base, base, (), template) as box:
+            mark = perform(box, "print(known[1])").stdout
+        with provider.at(base), provider.scratch(base, base, (), template) as box:
+            assert perform(box, "print(known[1])").stdout == mark
+
     def test_a_copy_ends_as_a_command_does(self, provider: Provider, base: Snapshot) -> None:
         with provider.scratch(base, base, (), TEMPLATE) as box:
             assert perform(box, "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)").exit_code == 7

@@ -25,7 +25,7 @@ shebang=$(head -c 200 "$(command -v pytest)" | sed -n '1s/^#! *//p')
 asked=" "
 for python in python python3 .venv/bin/python venv/bin/python "$shebang" "$@"
 do path=$(command -v "$python") || continue
-   same="$(cd "${{path%/*}}" && pwd):$(readlink -f "$path") "
+   same="$(cd "${{path%/*}}" && pwd):$(readlink -f "$path" || echo "$path") "
    case "$asked" in *" $same"*) ;; *) asked="$asked$same"; "$python" -c "{SITE_PACKAGES}" ;; esac
 done; true
 """
