@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -328,6 +329,11 @@ class TestLeftovers:
             provider.close()
         run = (store / "commit" / "run").read_text()
         assert engine.containers.list(all=True, filters={"label": f"ramify.run={run}"}, ignore_removed=True) == []
+
+    def test_several_can_look_for_leftovers_at_once(self, engine: docker.DockerClient) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: list(leftovers(engine, lambda place: True)), range(16)))
+        assert len(found) == 16
 
     def test_cleaning_takes_old_states_that_no_living_process_owns(
         self, provider: CommitProvider, store: Path, engine: docker.DockerClient, bare: str, checkout: Path

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sandboxes import SandboxError, SandboxUnavailable
 from sandboxes.cleanup import Leftover, state_dir
@@ -28,6 +28,8 @@ OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-i
 """Prefixes of the images that we build. Other images have our label if they were built on one of these."""
 _BUILT = ("ramify-environment:", "ramify-setup:")
 """Images that the same commands can build again."""
+_DISK_USAGE_S = 120.0
+_RETRY_S = 0.5
 
 
 def connect() -> DockerClient:
@@ -173,7 +175,7 @@ def leftovers(
         if unused and (all_users or _is_own(marks)):
             remove = partial(removed, partial(box.remove, v=True, force=True))
             yield Leftover(f"container {box.name}", 0, remove, _store_of(marks))
-    used = client.df()
+    used = _disk_usage(client)
     sizes = {volume["Name"]: volume["UsageData"]["Size"] for volume in used["Volumes"] or ()}
     unshared = {image["Id"]: image["Size"] - max(0, image["SharedSize"]) for image in used["Images"] or ()}
     for volume in client.volumes.list(filters={"label": "ramify=1"}):
@@ -190,6 +192,22 @@ def leftovers(
             if (all_users or _is_own(marks)) and _may_go(marks, wanted, old):
                 remove = partial(removed, partial(client.images.remove, tag))
                 yield Leftover(f"image {tag}", unshared.get(image["Id"], 0), remove, _store_of(marks))
+
+
+def _disk_usage(client: DockerClient) -> dict[str, Any]:
+    """What volumes and images take. An engine measures it for one caller at a time, and refuses others meanwhile."""
+    from docker.errors import APIError
+
+    end = time.monotonic() + _DISK_USAGE_S
+    while True:
+        try:
+            used: dict[str, Any] = client.df()
+        except APIError as error:
+            if "already running" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return used
 
 
 def _may_go(marks: Mapping[str, str], wanted: Callable[[Path], bool], oldest: float) -> bool:
