@@ -174,7 +174,7 @@ def events() -> Iterator[str]:
 def library() -> Iterator[str]:
     """The functions of the library, and the fields of what they take and give."""
     yield f"# The library\n\n{MADE}"
-    yield "How to use it: [As a library](../tutorials/library.md). Import all names from `ramify`.\n"
+    yield "How to use it: [As a library](../tutorials/library.md). Import these names, but `Usage`, from `ramify`.\n"
     for name in agent.__all__:
         if inspect.isfunction(function := getattr(agent, name)):
             (written,) = ast.parse(inspect.getsource(function)).body
@@ -187,7 +187,7 @@ def library() -> Iterator[str]:
 
 
 def _fields_of(kind: type) -> Iterator[str]:
-    """A dataclass with its fields; those without a default have to be given."""
+    """A dataclass with its fields."""
     said = _field_docs(kind)
     yield f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n\n| field | type | meaning |\n|---|---|---|"
     for field in fields(kind):

@@ -49,7 +49,7 @@ class Finding:
     alone: tuple[str, ...] = ()
     """The tests that fail in a state that changes nothing else: they show the issue, and nothing repairs it yet."""
     failing: tuple[str, ...] = ()
-    """The tests that fail with the change as they do without."""
+    """The tests that fail without the change and do not pass with it."""
     problem: str = ""
     """Why there are none, for the author of the tests; of tests `alone`, how they fail."""
     others: int = 0
@@ -158,12 +158,14 @@ class Reader:
 def _unrepaired(tests: Sequence[str], without: SuiteReport, changed: SuiteReport) -> str:
     """How tests fail with the change: the first of them in full, others by the line that says what went wrong."""
     first, *others = tests
-    why = excerpt(changed.messages.get(first, changed.problem), MESSAGE_BYTES)[0]
-    same = error_of(changed.messages.get(first, "")) == error_of(without.messages.get(first, ""))
+    message = changed.messages.get(first) or changed.messages.get(file_of(first), "")
+    why = excerpt(message or changed.problem, MESSAGE_BYTES)[0]
+    same = not message or error_of(message) == error_of(without.messages.get(first, ""))
     how = "as it does without" if same else "and with another message than without"
     errors = {test: error_of(changed.messages.get(test, "")) for test in others[:NOTED]}
     also = [f"{test} fails, too: {error}" if error else f"{test} fails, too." for test, error in errors.items()]
-    more = [f"{len(others) - NOTED} more of your tests fail."] if len(others) > NOTED else []
+    rest = len(others) - NOTED
+    more = [f"{counted(rest, 'more of your tests fails', 'more of your tests fail')}."] if rest > 0 else []
     return "\n".join([f"{first} fails with your change {how}:\n{why}", *also, *more])
 
 

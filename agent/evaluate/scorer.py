@@ -52,10 +52,10 @@ class StagedScorer:
     that has new facts about the base state. `left_s` returns the seconds left of the run. With `strict`, the whole
     suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
     Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
-    node, `memo` is the run's memo and `tree` its tree: a value that asks models does so when a state is measured for
-    the first time, and never again. `foresee` returns what is expected of a state (`agent.evaluate.foresight`), and is
-    called before its tests run for the first time. `known` returns a report from elsewhere, if there is one, which
-    replaces a test run.
+    node, `memo` is the run's memo and `tree` its tree: a value that asks models does so when a state is measured
+    for the first time, and again if it is submitted with other declared tests. `foresee` returns what is expected
+    of a state (`agent.evaluate.foresight`), and is called before its tests run for the first time. `known` returns
+    a report from elsewhere, if there is one, which replaces a test run.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.

@@ -57,6 +57,7 @@ class Templates(Given):
         template = Template(("python3", "-"), RUN_THE_ORDER.replace("os.getpid()", "os.urandom(8).hex()"), {})
         with provider.scratch(base, base, (), template) as box:
             mark = perform(box, "print(known[1])").stdout
+            assert mark
         with provider.at(base), provider.scratch(base, base, (), template) as box:
             assert perform(box, "print(known[1])").stdout == mark
 

@@ -240,7 +240,11 @@ class ForkingProvider:
 
     @contextmanager
     def _guest(
-        self, image: str, rank: Callable[[Guest], int] = lambda guest: 1, *, network: bool = False
+        self,
+        image: str,
+        rank: Callable[[Guest], int] = lambda guest: 1 + (guest.template is None),
+        *,
+        network: bool = False,
     ) -> Iterator[Guest]:
         """A guest for exclusive use in the block: the idle one with the highest rank, if that is above 0, or a new one.
         A guest with network access is closed at its end."""

@@ -21,7 +21,7 @@ from agent.run.tree.node import Node, Step
 SHORT_BYTES = 300
 """A shorter result is never left out: the note about it would be as long."""
 SPARED_BYTES = 128
-"""A result that is at most this much too long stays whole: the note on what is left out takes about as much."""
+"""A result that is at most this much too long stays whole: cutting it would save little."""
 
 
 def pack(request: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:
