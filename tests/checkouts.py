@@ -194,7 +194,7 @@ def in_the_midst_of_a_merge(here: Path) -> Path:
     return checkout
 
 
-COMMON = (
+BY_COMMAND = (
     linked_worktree,
     submodule,
     partial_clone,
@@ -203,7 +203,7 @@ COMMON = (
     converted_files,
     without_a_commit,
 )
-"""Builders: each makes its checkout, and all that belongs to it, in an empty directory."""
+"""Builders: each makes its checkout, and all that belongs to it, in an empty directory. The command runs in these."""
 OTHERS = (
     worktree_of_a_bare_repository,
     shallow_clone,

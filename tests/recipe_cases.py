@@ -344,8 +344,10 @@ OFF = [
     ("go-explore", "value.choose=false"),
     ("mars2", "search.name=best_of_n"),
     ("i-mcts", "prior=policy", "search.prior_visits=0"),
+    ("i-mcts", "search.prior_visits=0"),
     ("r-mcts", "value.name=tests", "memory.reflect=false"),
     ("agent-q", "prior=policy", "search.prior_share=0"),
+    ("agent-q", "search.prior_share=0"),
     ("hgm", "search.value=self"),
     ("rtv-pdr", "tournament.model_summaries=false", "tournament.group=3", "rounds=1"),
     ("sage", "refine.plan=false"),
@@ -353,8 +355,8 @@ OFF = [
     ("tracecoder", "gate=none"),
     ("trace", "tournament.contrast=false"),
 ]
-"""The options that switch the mechanism of a recipe off, with all of its parts: nothing that its case asserts must hold
-then."""
+"""The options that switch the mechanism of a recipe off. Several options switch off all of its parts, and nothing that
+its case asserts holds any more; a single one may leave some."""
 
 
 def solve(

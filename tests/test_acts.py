@@ -31,7 +31,7 @@ from sandboxes.namespace.provider import namespace_provider
 from tests.halves import HIGH, LOW, SPOILT, Doing, Planned, halves
 from tests.policies import Scripted, pay
 from tests.processes import guests
-from tests.projects import quick_task
+from tests.projects import quick_task, task
 
 pytestmark = pytest.mark.namespace
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.namespace
 def attempt(tmp_path):
     """Solve the project with two bugs; a second call goes on with the same run."""
 
-    def attempt(policy, search, cancel=None, **settings):
+    def attempt(policy, search, cancel=None, task=quick_task, **settings):
         events = []
         limits = {k: settings.pop(k) for k in list(settings) if k.startswith("max_")}
         repo = tmp_path / "repo"
@@ -49,7 +49,7 @@ def attempt(tmp_path):
             budget = Budget(**limits)
             parts = Components(provider, policy, search, PassingTests(), budget, baseline_runs=1, **settings)
             try:
-                wanted = quick_task(repo if repo.exists() else halves(repo))
+                wanted = task(repo if repo.exists() else halves(repo))
                 return solve(wanted, parts, run, cancel=cancel, on_event=events.append), run, events
             finally:
                 provider.close()
@@ -80,14 +80,15 @@ def test_two_half_fixes_fused_pass_both_tests(attempt, tmp_path):
 
 @pytest.mark.slow
 def test_branches_that_conflict_are_a_failure_that_names_the_files_and_measures_nothing(attempt):
-    _, run, events = attempt(Doing((LOW, SPOILT)), planned(Choice(1, "fuse", 2), Choice(2, "fuse", 1)))
+    acts = planned(Choice(1, "fuse", 2), Choice(2, "fuse", 1))
+    _, run, events = attempt(Doing((LOW, SPOILT)), acts, task=task)
     failed = [event for event in events if isinstance(event, Failed)]
     assert [event.reason for event in failed] == [
         "state 1 and state 2 conflict in halves.py",
         "state 2 and state 1 conflict in halves.py",
     ]
     assert len(run.tree) == 3
-    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 2
+    assert sum(e.usage.measurements for e in events if isinstance(e, Spent) and e.what == "tests") == 3  # a copy, too
     assert (run.tree.begun(1, "fuse", 2), run.tree.expandable(1)) == (1, True)
 
 

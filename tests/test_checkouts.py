@@ -20,7 +20,7 @@ from sandboxes import Provider, SandboxError, Workspace
 from sandboxes.namespace.provider import namespace_provider
 from tests import commands
 from tests.checkouts import (
-    COMMON,
+    BY_COMMAND,
     DAMAGED,
     ELSEWHERE,
     OTHERS,
@@ -114,8 +114,8 @@ def filtered(here: Path) -> bool:
 
 @pytest.mark.namespace
 @pytest.mark.usefixtures("namespaces")
-@pytest.mark.parametrize("build", slow_but(COMMON[:1], COMMON), ids=lambda build: build.__name__)
-def test_a_bug_is_fixed_in_every_common_kind_of_checkout_and_nothing_else_changes(
+@pytest.mark.parametrize("build", slow_but(BY_COMMAND[:1], BY_COMMAND), ids=lambda build: build.__name__)
+def test_the_command_fixes_a_bug_in_a_checkout_of_each_kind_and_changes_nothing_else(
     build: Build, here: Path, environment: dict[str, str]
 ) -> None:
     checkout = made(build, here)

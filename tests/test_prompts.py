@@ -168,14 +168,14 @@ VALUES: dict[str, list[dict[str, object]]] = {
     "export_reflection": [{"notes": ""}, {"notes": "Still failing: a"}],
     "judge_issue": [{"issue": "It is wrong.", "goal_tests": ()}, {"issue": "It is wrong.", "goal_tests": ("t.py::a",)}],
     "judge_candidate": [
-        {**CANDIDATE, "partial": False, "scope": "", "details": "", "own_tests": "", "declared": ""},
+        {**CANDIDATE, "partial": False, "scope": "", "details": "", "own_tests": "", "contradicted": ""},
         {
             **CANDIDATE,
             "partial": True,
             "scope": "2 of about 9 tests: those that reach `a.py`",
             "details": "Still failing: a",
             "own_tests": "Your tests: 1 passed.",
-            "declared": "a: It asserts the old behaviour.",
+            "contradicted": "a: It asserts the old behaviour.",
         },
     ],
     "foresight": [{"patch": "-a\n+b", "before": "1 pass, 1 fail"}],

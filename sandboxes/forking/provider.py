@@ -104,7 +104,7 @@ class ForkingProvider:
     @contextmanager
     def at(self, snapshot: Snapshot) -> Iterator[LeasedSandbox]:
         """As `sandboxes.Provider.at`."""
-        with self._lease(snapshot, {}, _without_template) as fork:
+        with self._lease(snapshot, {}, _rank_for_box) as fork:
             yield fork
 
     @contextmanager
@@ -119,7 +119,7 @@ class ForkingProvider:
             "template": template is not None,
         }
         needed = (template, state(base)) if template else None
-        with self._lease(snapshot, fields, lambda guest: 1 + (guest.template == needed), needed) as fork:
+        with self._lease(snapshot, fields, partial(_rank_for_run, needed), needed) as fork:
             yield fork
 
     @contextmanager
@@ -242,12 +242,13 @@ class ForkingProvider:
     def _guest(
         self,
         image: str,
-        rank: Callable[[Guest], int] = lambda guest: 1 + (guest.template is None),
+        rank: Callable[[Guest], int] | None = None,
         *,
         network: bool = False,
     ) -> Iterator[Guest]:
         """A guest for exclusive use in the block: the idle one with the highest rank, if that is above 0, or a new one.
         A guest with network access is closed at its end."""
+        rank = rank or partial(_rank_for_run, None)
         with self._lock:
             idle = [] if network else self._idle.setdefault(image, [])
             guest = max(idle, key=rank, default=None)
@@ -310,9 +311,15 @@ def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]
     return "added" if old is None else "removed" if new is None else "modified"
 
 
-def _without_template(guest: Guest) -> int:
-    """The rank of a guest for a fork that may stay open long: one that runs a template is left to test runs."""
+def _rank_for_box(guest: Guest) -> int:
+    """How well a guest suits a fork that may stay open long: not at all if it runs a template, which test runs need."""
     return int(guest.template is None)
+
+
+def _rank_for_run(needed: tuple[Template, str] | None, guest: Guest) -> int:
+    """How well a guest suits work that soon ends and needs this template, or none: a template of other runs is given up
+    before another guest starts one."""
+    return 3 if guest.template == needed else 2 if guest.template else 1
 
 
 def _size(facts: Sequence[Any] | None) -> int | None:

@@ -40,7 +40,7 @@ def case_messages(case: EvaluationInput, tests: Evaluation, question: str, lengt
     """A question about a candidate with this evaluation by tests; `length` as in `issue_messages`."""
     before, after, patch = case.path[0].report, case.report, case.patch(context=CONTEXT)
     reasons = declared(case.submission, regressions(before, after))
-    texts = {"own_tests": case.own_tests, "declared": "\n".join(f"{test}: {why}" for test, why in reasons.items())}
+    texts = {"own_tests": case.own_tests, "contradicted": "\n".join(f"{test}: {why}" for test, why in reasons.items())}
     candidate = shown_candidate(before, after, patch, tests.notes, length, **texts)
     return _conversation(f"{shown_issue(case.task, length)}\n\n{candidate}", question)
 
@@ -53,12 +53,12 @@ def shown_candidate(
     length: float = 1.0,
     *,
     own_tests: str = "",
-    declared: str = "",
+    contradicted: str = "",
 ) -> str:
     """A change against the base state, whose report is `before`, and what tests say of it, as counts and in words.
-    `own_tests`: what the tests that the change adds showed (`EvaluationInput.own_tests`). `declared`: the broken tests
-    that its author says the issue contradicts, with the reasons."""
-    texts = {"details": notes, "own_tests": own_tests, "declared": declared}
+    `own_tests`: what the tests that the change adds showed (`EvaluationInput.own_tests`). `contradicted`: the broken
+    tests that its author says the issue contradicts, with the reasons."""
+    texts = {"details": notes, "own_tests": own_tests, "contradicted": contradicted}
     tests = {
         name: text and fenced("tests", terminal_text(text), int(NOTES_BYTES * length)) for name, text in texts.items()
     }
