@@ -138,9 +138,7 @@ def test_a_batch_without_predictions_is_not_graded_and_not_taken_for_a_run(folde
     (folder / "calc.bundle").unlink()
     ramify_bench("run", folder, "--out", out, *OPTIONS)
     assert ramify_bench("grade", out, *OPTIONS).stdout == "there are no predictions to grade yet\n"
-    with pytest.raises(
-        UsageError, match="is a batch, and each folder in it is a run: show all with `ramify bench report"
-    ):
+    with pytest.raises(UsageError, match="is a batch, and each folder in it is a run: list them with `ramify runs"):
         journal_of(out)
 
 

@@ -98,6 +98,18 @@ class TestTheList:
         assert ramify("runs").stdout.splitlines()[-1] == "2 older runs: ramify runs --all"
         assert len(ramify("runs", "--all").stdout.splitlines()) == 23
 
+    def test_the_runs_of_a_batch_are_listed_when_its_folder_is_named(self, ramify, record, tmp_path):
+        record("mine")
+        batch = tmp_path / "my nightly"
+        batch.mkdir()
+        for number in range(22):
+            record(f"django-{number}", age_s=number).rename(batch / f"django-{number}")
+        _, newest, *_, older = ramify("runs", batch).stdout.splitlines()
+        assert newest.startswith(f"{batch}/django-0 ")
+        assert older == f"2 older runs: ramify runs '{batch}' --all"
+        refused = ramify("runs", tmp_path / "state")
+        assert refused.stderr.startswith(f"ramify: {tmp_path}/state is not a run and holds none")
+
     def test_an_issue_orders_a_terminal_nothing(self, ramify, record):
         record("run", statement="\x1b[2Jlook")
         assert "\x1b" not in ramify("runs").stdout

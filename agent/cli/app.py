@@ -263,7 +263,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "check-patch": (cli_check_patch.check_patch, "ramify check-patch fix.patch"),
     },
     "Look": {
-        "runs": (cli_run_list.runs, "ramify runs", "ramify runs --all --json"),
+        "runs": (cli_run_list.runs, "ramify runs", "ramify runs --all --json", "ramify runs BATCH"),
         "show": (cli_runs.show, "ramify show", "ramify show runs/words --html tree.html"),
         "log": (cli_history.log, "ramify log runs/words --graph"),
         "diagnose": (cli_diagnose.diagnose, "ramify diagnose runs/words"),

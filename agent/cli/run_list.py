@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -115,22 +116,27 @@ class Line:
 
 
 def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="FOLDER", help="List the runs in these folders, such as batches.")
+    ] = None,
     everything: Annotated[
         bool, typer.Option("-a", "--all", help=f"List all runs. Default: the newest {SHOWN}.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List your runs, newest first. Each has its name, repository, issue, status and age."""
-    from agent.run.paths import known_runs, runs_dir
+    from agent.learning.export.dataset import runs_in
+    from agent.run.paths import known_runs, newest_first, runs_dir
 
-    known = known_runs()
+    known = newest_first(runs_in(folders)) if folders else known_runs()
     lines = [_line(directory) for directory in (known if everything else known[:SHOWN])]
     if as_json:
         sys.stdout.write(json.dumps([asdict(line) for line in lines]) + "\n")
         return
     sys.stdout.write(_table(lines) if lines else f"there are no runs in {runs_dir()}\n")
     if len(lines) < len(known):
-        sys.stdout.write(f"{counted(len(known) - len(lines), 'older run')}: ramify runs --all\n")
+        again = shlex.join(["ramify", "runs", *map(str, folders or ()), "--all"])
+        sys.stdout.write(f"{counted(len(known) - len(lines), 'older run')}: {again}\n")
 
 
 def _line(directory: Path) -> Line:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -60,9 +61,13 @@ def note_run(run: Path) -> None:
 def known_runs() -> list[Path]:
     """The runs in `runs_dir()` and those that were noted, the one that changed last first."""
     noted = map(Path, map(os.fsdecode, _elsewhere().read_bytes().splitlines())) if _elsewhere().is_file() else ()
-    here = (journal.parent for journal in runs_dir().glob("*/journal.jsonl"))
+    return newest_first((*(journal.parent for journal in runs_dir().glob("*/journal.jsonl")), *noted))
+
+
+def newest_first(runs: Iterable[Path]) -> list[Path]:
+    """Those of the directories that hold a run, the one that changed last first."""
     changed = dict[Path, float]()
-    for run in (*here, *noted):
+    for run in runs:
         with suppress(OSError):  # it is being removed
             if is_run(run):
                 changed[run] = (run / "journal.jsonl").stat().st_mtime
@@ -154,8 +159,8 @@ def journal_of(run: Path) -> Path:
     journal = run / "journal.jsonl"
     if (run / "batch.json").is_file():
         raise UsageError(
-            f"{run} is a batch, and each folder in it is a run: show all with `ramify bench report {run}`, or in a "
-            f"browser with `ramify serve-report {run}`"
+            f"{run} is a batch, and each folder in it is a run: list them with `ramify runs {run}`, or show all in a "
+            f"browser with `ramify serve-report {run}`; `ramify bench report {run}` prints the results"
         )
     if not run.exists():
         raise UsageError(f"there is no run {run}; `ramify runs` lists the runs")
