@@ -40,9 +40,9 @@ def require_needs(settings: Settings) -> None:
     """Raises ConfigError if the recipe in the settings needs something that they do not name."""
     needs = named(settings.recipe).needs if settings.recipe else ""
     if needs == "model" and settings.primary_model is None:
-        remedy = "needs a model: name one with --model MODEL"
+        remedy = "needs a model: name one with --model MODEL (setting: policy)"
     elif needs == "policies" and not settings.panel:
-        remedy = "needs several policies on one tree: give --model more than once"
+        remedy = "needs several policies on one tree: give --model more than once (setting: policy=[...])"
     elif needs == "memory" and settings.memory.path is None:
         remedy = "needs a memory: name a file with --memory FILE or -c memory.path=FILE"
     else:
@@ -58,7 +58,7 @@ def search_of(settings: Settings) -> Search:
     if name == "strategies" and settings.policy.name in MODEL_FREE_POLICIES:
         raise ConfigError(
             f"the search `strategies` asks its policy for strategies in words, and `{settings.policy.name}` has none: "
-            "name a model with --model, or another search with --search"
+            "name a model with --model (setting: policy), or another search with --search (search.name)"
         )
     if settings.policy.name in MODEL_FREE_POLICIES:
         options = {**SINGLE_EDITS.get(name, {}), **options}
@@ -153,7 +153,7 @@ def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
     if model is None:
         raise ConfigError(
             f"value `{name}` needs a model, and no policy is one: set one with -c value.model=PROVIDER/NAME, or use "
-            "--value tests"
+            "--value tests (setting: value=tests)"
         )
     asked = models(str(model)) if url is None else models(str(model), base_url=str(url))
     return _construct(VALUES[name], {**options, "model": asked}, f"value.{name}")
@@ -164,7 +164,9 @@ def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresigh
     if settings.prior == "policy":
         return None
     if settings.primary_model is None:
-        raise ConfigError(f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL")
+        raise ConfigError(
+            f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL (setting: policy)"
+        )
     return (Foresight if settings.prior == "model" else SiblingRanking)(models(settings.primary_model))
 
 

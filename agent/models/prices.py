@@ -15,7 +15,7 @@ UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
 REMEDY = (
     f"calls and tokens are limited instead of dollars (by default to {UNPRICED_LIMITS['max_calls']:,} and "
     f"{UNPRICED_LIMITS['max_tokens']:,}); for a limit in dollars, give the price per million tokens: --model-price "
-    "IN,OUT[,CACHED]"
+    "IN,OUT[,CACHED] (setting: model.price)"
 )
 
 

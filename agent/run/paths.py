@@ -107,9 +107,9 @@ def new_run_dir(wanted: Path | None, name: str) -> Path:
     if journal.is_file() and not journal.stat().st_size:
         return wanted
     if journal.exists():
-        raise UsageError(f"--out {wanted} holds a run; continue it with: ramify resume {wanted}")
+        raise UsageError(f"the directory {wanted} holds a run; continue it with: ramify resume {wanted}")
     if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
-        raise UsageError(f"--out {wanted} exists and is not empty; name a new directory")
+        raise UsageError(f"the directory {wanted} exists and is not empty; name a new one")
     return wanted
 
 

@@ -108,12 +108,12 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
     if adapter != "pytest" and not session.components.others:
         raise UsageError(
             f"the policy `mutate` needs tests that pytest runs, and {scorer.task.test_command!r} is read as {adapter}: "
-            "run them by pytest (--test, --test-framework), or name a model with --model"
+            "run them by pytest (--test, --test-framework), or name a model with --model (setting: policy)"
         )
     if not scorer.task.goal_tests:
         raise UsageError(
-            "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model "
-            "with --model"
+            "no test fails, and the policy `mutate` needs one to repair: add a failing test, or name a model with "
+            "--model (setting: policy)"
         )
     if missing := lacking(scorer.task.goal_tests, session.run.tree.root.report):
         goal, package = next(iter(missing.items()))
