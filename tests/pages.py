@@ -24,6 +24,7 @@ from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node, Step
 from benchmarks.batch.batch import Attempt, Identity
+from benchmarks.data.instances import Mode
 from benchmarks.grading.verdicts import Verdict, patch_digest
 from benchmarks.reports.site import Site
 from benchmarks.reports.site_server import make_server
@@ -148,15 +149,15 @@ def crowd(count: int) -> list:
     return events
 
 
-def batch(folder: Path, *, seed: int = 0, resolved: int = 2, of: int = 3) -> Path:
+def batch(folder: Path, *, seed: int = 0, resolved: int = 2, of: int = 3, mode: Mode = "hidden") -> Path:
     """A graded batch of so many instances, the first of which has a run that can be looked at."""
-    identity = Identity("source", "hidden", "ramify/chat/mcts", "settings", seed)
+    identity = Identity("source", mode, "ramify/chat/mcts", "settings", seed)
     attempts = [
-        Attempt(f"pkg__one-{n}", "done", "hidden", b"x", facts={"status": "solved", "nodes": n, "measurements": 5 * n})
+        Attempt(f"pkg__one-{n}", "done", mode, b"x", facts={"status": "solved", "nodes": n, "measurements": 5 * n})
         for n in range(1, of + 1)
     ]
     verdicts = [
-        Verdict(each.instance_id, "resolved" if n < resolved else "unresolved", patch_digest(b"x"), "hidden", HOSTILE)
+        Verdict(each.instance_id, "resolved" if n < resolved else "unresolved", patch_digest(b"x"), mode, HOSTILE)
         for n, each in enumerate(attempts)
     ]
     write(folder / attempts[0].instance_id, told())

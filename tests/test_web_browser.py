@@ -418,6 +418,7 @@ def test_a_batch_is_a_table_that_sorts_and_narrows_beside_its_rate_and_curves(vi
     assert names.all_text_contents() == ["pkg__one-2"]
     page.locator("#words").fill("")
     assert page.get_by_role("link", name="pkg__one-1").get_attribute("href") == "runs/pkg__one-1.html"
+    assert page.locator("figure h3").all_text_contents() == ["hidden tests"]
     assert page.locator(".curves circle").count() == 3
     page.locator("#unit").select_option("nodes")
     assert page.get_by_text("states per instance").count() == 1

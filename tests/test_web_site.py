@@ -43,18 +43,24 @@ class TestPages:
             ("pkg__one-3", False, None),
         ]
         assert shown["batches"][0]["total"]["resolved_rate_95"] == pytest.approx([0.2077, 0.9385], abs=1e-4)
-        assert shown["curves"]["measurements"][0]["points"][0]["budget"] == 5
+        assert shown["charts"]["measurements"][0]["curves"][0]["points"][0]["budget"] == 5
 
     def test_a_folder_of_batches_has_the_curves_of_all(self, tmp_path):
         batch(tmp_path / "one"), batch(tmp_path / "two", seed=1, resolved=1)
         shown = facts(Site(tmp_path).index())
         assert [each["name"] for each in shown["batches"]] == ["one", "two"]
-        assert [curve["repeated"] for curve in shown["curves"]["nodes"]] == [False, False, True]
+        (chart,) = shown["charts"]["nodes"]
+        assert [curve["repeated"] for curve in chart["curves"]] == [False, False, True]
         assert shown["rows"][0]["link"] == "runs/one%252Fpkg__one-1.html"
 
     def test_what_must_not_be_compared_is_not_drawn_and_says_why(self, tmp_path):
         batch(tmp_path / "one"), batch(tmp_path / "two")
-        assert "one attempt" in facts(Site(tmp_path).index())["curves"]["nodes"]
+        assert "one attempt" in facts(Site(tmp_path).index())["charts"]["nodes"][0]["problem"]
+
+    def test_batches_with_revealed_tests_have_a_chart_of_their_own(self, tmp_path):
+        batch(tmp_path / "one"), batch(tmp_path / "two", mode="revealed")
+        charts = facts(Site(tmp_path).index())["charts"]["nodes"]
+        assert [(chart["mode"], len(chart["curves"])) for chart in charts] == [("hidden", 1), ("revealed", 1)]
 
     def test_a_folder_of_runs_has_a_line_for_each_ended_or_not(self, tmp_path):
         write(tmp_path / "ended", told()), write(tmp_path / "killed", told()[:4])

@@ -6,6 +6,7 @@ Law: nothing outside the folder is read, even if a link in it or a name in a jou
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from agent.analysis.report.web import as_html
 from agent.analysis.report.web.document import document
 from agent.errors import UsageError
 from benchmarks.batch.batch import PLAN, read_identity
-from benchmarks.reports.comparison import UNITS
+from benchmarks.reports.comparison import UNITS, Unit
 from benchmarks.reports.curves import read_curves
 from benchmarks.reports.report import Line, line_of_run, read_progress, read_report, total
 
@@ -56,7 +57,7 @@ class Site:
             "title": self.folder.resolve().name,
             "batches": [self._summary(batch) for batch in batches],
             "rows": rows,
-            "curves": _curves(batches),
+            "charts": _charts(batches),
             "refresh_s": self.refresh_s if any(row["state"] == "running" for row in rows) else None,
         }
         return document("batch", f"Ramify: {facts['title']}", facts)
@@ -105,13 +106,18 @@ def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
     return {**asdict(line), "batch": batch, "page": page, "link": None if page is None else quote(page)}
 
 
-def _curves(batches: list[Path]) -> dict[str, Any]:
-    """The curves in each unit of the batches that are graded, or the reason why they cannot be drawn."""
-    drawn: dict[str, Any] = {}
+def _charts(batches: list[Path]) -> dict[Unit, list[dict[str, Any]]]:
+    """For each unit, a chart of the graded batches with hidden tests and one of those with revealed tests, which cannot
+    be compared: its curves, or the problem why they cannot be drawn."""
     batches = [batch for batch in batches if any(line.resolved is not None for line in read_report(batch))] or batches
-    for unit in UNITS:
-        try:
-            drawn[unit] = [asdict(curve) for curve in read_curves(batches, unit)] if batches else []
-        except UsageError as error:
-            drawn[unit] = str(error)
-    return drawn
+    groups = defaultdict[str, list[Path]](list)
+    for batch in batches:
+        groups[read_identity(batch).mode].append(batch)
+    return {unit: [{"mode": mode, **_chart(groups[mode], unit)} for mode in sorted(groups)] for unit in UNITS}
+
+
+def _chart(batches: list[Path], unit: Unit) -> dict[str, Any]:
+    try:
+        return {"curves": [asdict(curve) for curve in read_curves(batches, unit)]}
+    except UsageError as error:
+        return {"problem": str(error)}

@@ -79,9 +79,9 @@ function interval(rate, [low, high]) {
   return element;
 }
 
-function makeCurves({ curves: drawn }, unit = "measurements") {
-  const figure = h("figure");
-  const show = (unit) => replace(figure, content(drawn[unit], UNITS[unit]));
+function makeCurves({ charts }, unit = "measurements") {
+  const figures = h("div");
+  const show = (unit) => replace(figures, charts[unit].map(figure(UNITS[unit])));
   const options = Object.entries(UNITS).map(([unit, name]) => h("option", { value: unit }, name));
   const choice = h("select", { id: "unit", onchange: () => show(choice.value) }, options);
   choice.value = unit;
@@ -96,10 +96,17 @@ function makeCurves({ curves: drawn }, unit = "measurements") {
       h("label", {}, h("span", { class: "unseen" }, "unit"), choice),
       " per instance",
     ),
-    figure,
+    figures,
   );
   return { element, unit: () => choice.value };
 }
 
-const content = (curves, unit) =>
-  typeof curves === "string" ? h("p", { class: "problem" }, curves) : drawCurves(curves, unit);
+const figure =
+  (unit) =>
+  ({ mode, curves, problem }) =>
+    h(
+      "figure",
+      {},
+      h("h3", {}, `${mode} tests`),
+      problem ? h("p", { class: "problem" }, problem) : drawCurves(curves, unit),
+    );
