@@ -8,8 +8,7 @@
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima
     python -m benchmarks.perf.algorithms    every search on the same tasks, by `mutate`
     python -m benchmarks.perf.page          how fluent the page of 5,000 states is in a browser
-    python -m benchmarks.perf.refine_sim    the value of a second round of rollouts, by what is passed on to it
-    python -m benchmarks.perf.second_round  the same on real tasks, by `mutate` and by a simulated developer
+    python -m benchmarks.perf.second_round  what a second round changes, by `mutate` and by a simulated developer
     python -m benchmarks.perf.lines         what lines of work in graded batches came to, and what their judge said
     python -m benchmarks.perf.combined      whether it pays to fuse branches, on tasks with two bugs
     python -m benchmarks.perf.refactorings  refactorings like those of RefactorBench, and what the tracker finds of them
