@@ -11,7 +11,7 @@ import pytest
 
 from agent.actions import parse
 from agent.models.openai import OpenAIModel
-from benchmarks.perf import answering, batch, table
+from benchmarks.perf import answering, table
 from benchmarks.perf.bytecode import wrong
 from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.startup import cpu_seconds
@@ -95,18 +95,6 @@ class TestRepositories:
         for repository in fetched:
             for requirement in (repository.package, *repository.requirements):
                 assert requirement.count("==") == 1
-
-
-class TestBatches:
-    def test_candidates_are_what_ended_after_the_base_state(self, tmp_path):
-        lines = [
-            '{"kind": "failed", "node": 0, "reason": "", "elapsed_s": 2.0}',
-            '{"kind": "failed", "node": 0, "reason": "", "elapsed_s": 3.0}',
-            '{"kind": "exhausted", "node": 0}',
-            '{"kind": "failed", "node": 0, "reason": "", "elapsed_s": 6.0}',
-        ]
-        (tmp_path / "journal.jsonl").write_text("".join(line + "\n" for line in lines))
-        assert batch.searched(tmp_path / "journal.jsonl") == batch.Search(candidates=2, seconds=4.0, whole=6.0)
 
 
 class TestTheServerThatAnswersAtOnce:

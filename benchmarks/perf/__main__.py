@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from benchmarks.perf import batch, bytecode, candidate, execute, fork, latency, node, state_size, workers
+from benchmarks.perf import bytecode, candidate, execute, fork, latency, node, state_size, workers
 from benchmarks.perf.script import common, report
 
-SCRIPTS = (execute, fork, latency, node, candidate, workers, state_size, bytecode, batch)
+SCRIPTS = (execute, fork, latency, node, candidate, workers, state_size, bytecode)
 
 
 def main() -> None:
