@@ -14,7 +14,6 @@ from agent.models.openai import OpenAIModel
 from benchmarks.perf import answering, table
 from benchmarks.perf.bytecode import wrong
 from benchmarks.perf.repositories import REPOSITORIES
-from benchmarks.perf.startup import cpu_seconds
 from benchmarks.perf.table import at_least, at_most, less, markdown
 from benchmarks.perf.timing import Sample, interleave, ratio
 
@@ -110,18 +109,6 @@ class TestTheServerThatAnswersAtOnce:
             model.close()
         assert called == ["View", "Edit", "Shell", "View", "Edit", "Shell", "Edit", "RunTests"]
         assert answer.usage.tokens_in == 1000
-
-
-class TestProcessorSeconds:
-    def test_those_of_a_commands_children_count(self):
-        spin = "import time\nwhile time.process_time() < 0.2: pass"
-        parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}])"
-        assert cpu_seconds([sys.executable, "-c", parent]) > 0.2
-
-    def test_a_command_that_fails_is_no_figure(self):
-        with pytest.raises(subprocess.CalledProcessError) as failed:
-            cpu_seconds([sys.executable, "-c", "import sys; sys.exit('broken')"])
-        assert failed.value.stderr == b"broken\n"
 
 
 def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
