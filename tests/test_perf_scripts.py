@@ -9,9 +9,7 @@ from random import Random
 
 import pytest
 
-from agent.actions import parse
-from agent.models.openai import OpenAIModel
-from benchmarks.perf import answering, table
+from benchmarks.perf import table
 from benchmarks.perf.bytecode import wrong
 from benchmarks.perf.repositories import REPOSITORIES
 from benchmarks.perf.table import at_least, at_most, less, markdown
@@ -94,21 +92,6 @@ class TestRepositories:
         for repository in fetched:
             for requirement in (repository.package, *repository.requirements):
                 assert requirement.count("==") == 1
-
-
-class TestTheServerThatAnswersAtOnce:
-    @pytest.mark.parametrize("stream", [True, False])
-    def test_it_calls_the_tool_of_each_turn(self, monkeypatch, stream):
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        asked, called = [{"role": "user", "content": "?"}], []
-        with answering.server("value.py") as url:
-            model = OpenAIModel("openai/instant", base_url=url, stream=stream)
-            for turn in range(len(answering.TURNS)):
-                answer = model.complete([*asked, *[{"role": "assistant", "content": "."}] * turn])
-                called += [parse(call.name, call.arguments).__class__.__name__ for call in answer.tool_calls]
-            model.close()
-        assert called == ["View", "Edit", "Shell", "View", "Edit", "Shell", "Edit", "RunTests"]
-        assert answer.usage.tokens_in == 1000
 
 
 def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
