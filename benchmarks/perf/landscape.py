@@ -56,31 +56,31 @@ class Landscape(Protocol):
         ...
 
     def tests(self, state: State) -> Mapping[str, bool]:
-        """Which tests pass, if the landscape has tests."""
-        ...
+        """Which tests pass; none where a landscape has no tests."""
+        return {}
 
     def fused(self, ours: State, theirs: State) -> State | None:
-        """The state with the edits of both; None if they conflict."""
-        ...
+        """The state with the edits of both; None if they conflict, as always where states never meet."""
+        return None
 
 
 class Curve:
-    """What a run had found after each amount of budget."""
+    """What a run would have answered after each amount of budget."""
 
     def __init__(self) -> None:
         self.spent = 0.0
         """The units of budget spent on work that has ended."""
-        self._points: list[tuple[float, float, float]] = []
+        self._points: list[tuple[float, float]] = []
 
-    def spend(self, cost: float, found: float, answer: float) -> None:
-        """Record that some work has ended. `found` is the best true value of a reached state, `answer` the true value
-        of the state that looks best, which would be the run's answer."""
+    def spend(self, cost: float, answer: float) -> None:
+        """Record that some work has ended. `answer` is the true value of the state that looks best, which would be the
+        run's answer."""
         self.spent += cost
-        self._points.append((self.spent, found, answer))
+        self._points.append((self.spent, answer))
 
-    def at(self, budget: float) -> tuple[float, float]:
-        """The values `found` and `answer` when `budget` was spent."""
-        return max((point for point in self._points if point[0] <= budget + 1e-9), default=(0.0, 0.0, 0.0))[1:]
+    def at(self, budget: float) -> float:
+        """The answer's true value when `budget` was spent."""
+        return next(answer for spent, answer in reversed(self._points) if spent <= budget + 1e-9)
 
 
 def digest(state: State) -> str:

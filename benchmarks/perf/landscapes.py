@@ -10,7 +10,7 @@ from benchmarks.perf.landscape import Landscape, Move, State, rng_of
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(Landscape):
     """Deceptive first branches. A child of the root begins a path; a child of any other state advances along it or,
     more often, does not. A lure begins well and soon ends; the first path and most others are lures. The path to the
     optimum begins badly.
@@ -45,17 +45,9 @@ class Ways:
         start, end, level, _ = state
         return (start + (end - start) * level / self.levels) / 1000
 
-    def tests(self, state: State) -> Mapping[str, bool]:
-        """This landscape has no tests."""
-        return {}
-
-    def fused(self, ours: State, theirs: State) -> State | None:
-        """Paths do not meet."""
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class Climb(Landscape):
     """A long climb of many small steps, most of which lead down. How often a state's children are better is inherited
     with changes, and so is how expensive they are. A child of the root founds a line.
 
@@ -89,17 +81,9 @@ class Climb:
         """The height."""
         return state[0] / 1000
 
-    def tests(self, state: State) -> Mapping[str, bool]:
-        """This landscape has no tests."""
-        return {}
-
-    def fused(self, ours: State, theirs: State) -> State | None:
-        """Lines do not meet."""
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class Duplicates:
+class Duplicates(Landscape):
     """Near-duplicate moves: few edits in any order, some of which are proposed again and again. Half of the edits
     change nothing that is measured, so many states are almost the same. Two orders of the same edits give one state.
 
@@ -140,7 +124,7 @@ class Duplicates:
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Landscape):
     """Program repair without a model: `goals` failing tests, `sites` places to edit, `variants` edits for each place.
 
     Most edits change nothing that a test sees; a fifth of the others breaks tests. Every goal needs one edit, except

@@ -76,7 +76,7 @@ def found(runs: Runs) -> Values:
     values = []
     for seed in runs.seeds:
         curve = Simulation(LANDSCAPES[runs.landscape](seed), SEARCHES[runs.search](), runs.at[-1], seed=seed).run()
-        values.append(tuple(curve.at(budget)[1] for budget in runs.at))
+        values.append(tuple(curve.at(budget) for budget in runs.at))
     return tuple(values)
 
 
@@ -84,7 +84,7 @@ def _found_by_treequest(runs: Runs) -> Values:
     asked = {"at": runs.at, "runs": [(runs.search, runs.landscape, seed) for seed in runs.seeds]}
     command = [runs.python, "-m", "benchmarks.perf.treequest_side"]
     done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
-    return tuple(tuple(answer for _, answer in run) for run in json.loads(done.stdout))
+    return tuple(map(tuple, json.loads(done.stdout)))
 
 
 class Table:

@@ -56,7 +56,6 @@ class Simulation:
         self._workers = workers
         self._seed = seed
         self._now = 0.0
-        self._found = 0.0
         self._jobs: list[_Job] = []
         self._jobs_begun = 0
         self._add(landscape.start, (), Move(landscape.start, cost=0.0), "")
@@ -81,7 +80,7 @@ class Simulation:
 
     def _note(self, cost: float) -> None:
         answer = self._landscape.value(self.states[self.tree.best().id])
-        self.curve.spend(cost, self._found, answer)
+        self.curve.spend(cost, answer)
 
     def _fill(self) -> bool:
         """Give every idle worker something to do. Returns whether any work is in flight."""
@@ -148,7 +147,6 @@ class Simulation:
         )
         self.states.append(state)
         self.tree.add(node)
-        self._found = max(self._found, landscape.value(state))
 
 
 def _work(choice: Choice) -> tuple[NodeId, Act, NodeId | None, str]:

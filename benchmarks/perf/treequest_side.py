@@ -3,7 +3,7 @@
     python -m benchmarks.perf.treequest_side < asked.json > found.json
 
 The input has the budgets to report at, the last of which is the limit, and runs as [algorithm, landscape, seed]. The
-output has the pairs of `Curve.at` for each run. TreeQuest gets what its interface takes, which is states and values; it
+output has what `Curve.at` says for each run. TreeQuest gets what its interface takes, which is states and values; it
 has no place for priors, costs, merges or exhausted nodes. A state that is reached twice continues with its next
 proposal, and one without further proposals starts again with the first.
 """
@@ -42,9 +42,8 @@ class Run:
         self._landscape = landscape
         self._budget = budget
         self._asked: Counter[State] = Counter()
-        self._found = landscape.value(landscape.start)
-        self._answer = (measured(landscape, landscape.start), self._found)
-        self.curve.spend(0.0, self._found, self._found)
+        self._answer = (measured(landscape, landscape.start), landscape.value(landscape.start))
+        self.curve.spend(0.0, self._answer[1])
 
     def grow(self, algorithm: Any) -> Curve:
         """Run until an optimum is measured or the budget is spent."""
@@ -61,9 +60,8 @@ class Run:
         if self.curve.spent + move.cost > self._budget:
             raise _Spent
         value, true = measured(self._landscape, move.state), self._landscape.value(move.state)
-        self._found = max(self._found, true)
         self._answer = max(self._answer, (value, true), key=lambda pair: pair[0])
-        self.curve.spend(move.cost, self._found, self._answer[1])
+        self.curve.spend(move.cost, self._answer[1])
         return move.state, value
 
     def _next(self, state: State) -> Move:
