@@ -47,7 +47,9 @@ def test_what_the_tests_print_of_held_out_bugs_is_kept_for_the_model_that_is_to_
     assert bugs
     assert all(bug.printed and not bug.blind.printed and bug.edits == bug.blind.edits for bug in bugs)
     scores = json.loads((out / "scores.json").read_text())
-    assert {name: len(seeds) for name, seeds in scores.items()} == dict.fromkeys(printed.UNTRAINED, 1)
+    assert {name: len(seeds) for name, seeds in scores.items()} == dict.fromkeys(
+        ["uniform", "mutate", "counts", "counts+mutate"], 1
+    )
     assert all(set(played) == {bug.row["instance_id"] for bug in bugs} for [played] in scores.values())
 
 

@@ -58,14 +58,13 @@ PLAIN = ("source", "warm_up", "rows_a_function", "plain_functions")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a table for each held-out split. Returns 1 if held-out code was trained on."""
-    args = figures_options("python -m benchmarks.flywheel.figures", __doc__).parse_args(argv)
+    args = options("python -m benchmarks.flywheel.figures", __doc__).parse_args(argv)
     out: Path = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     agreed(out / "collected.json", args, COLLECTED)
     collect(args, out)
     runs = apart(runs_in([out / "trees"]), out / "bugs")
-    with ExitStack() as held:
-        count_edits(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+    count(runs, out)
     manifest = export(runs, "edit", out / "rows", near=None)
     base = _base(args, out)
     leaked = [*leaks(out / "rows", out / "bugs"), *copied(out / "plain", out / "bugs")]
@@ -184,15 +183,13 @@ def plain_rows(args: argparse.Namespace, out: Path) -> None:
     agreed(out / "read.json", args, PLAIN)
     if not (out / "plain" / "manifest.json").exists():
         shutil.rmtree(out / "plain", ignore_errors=True)
-        repositories = args.repository or [out / "idioms" / name for name in ("seen", *GENERATED)]
-        held_out = args.hold_out if args.repository else GENERATED
-        apart = [repository for repository in repositories if repository.name in held_out]
+        if args.repository:
+            apart = [repository for repository in args.repository if repository.name in args.hold_out]
+            folders = args.source or [repository for repository in args.repository if repository not in apart]
+        else:
+            apart = [out / "idioms" / name for name in GENERATED]
+            folders = args.source or [_plain(args, out)]
         held = [row["code"] for name in HELD_OUT for row in read_lines(out / "bugs" / f"{name}.jsonl")]
-        folders = args.source or (
-            [repository for repository in repositories if repository not in apart]
-            if args.repository
-            else [_plain(args, out)]
-        )
         source = warmup.Source(
             folders,
             apart,
@@ -219,12 +216,21 @@ def settings_by(args: argparse.Namespace) -> training.TrainingSettings:
     )  # fmt: skip
 
 
+def count(runs: Sequence[Path], out: Path) -> None:
+    """Count the edits of these runs, for `untrained`."""
+    with ExitStack() as held:
+        count_edits(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+
+
+def untrained(out: Path) -> dict[str, Ranking]:
+    """The rankings that need no model, by name."""
+    mutate, counts = MutateOrder(), ByCounts(Counts.read(out / "counts.json"))
+    return {"uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))}
+
+
 def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitStack) -> dict[str, Ranking]:
     """The rankings to compare, by name."""
-    mutate, counts = MutateOrder(), ByCounts(Counts.read(out / "counts.json"))
-    learned: dict[str, Ranking] = {
-        "uniform": Uniform(), "mutate": mutate, "counts": counts, "counts+mutate": Together((counts, mutate))
-    }  # fmt: skip
+    learned = untrained(out)
     if args.train_python:
         settings = replace(
             settings_by(args),
@@ -235,11 +241,11 @@ def _learned(args: argparse.Namespace, out: Path, base: Path | None, held: ExitS
         if base:
             settings = replace(settings, model=str(base), rate=args.rate / 4)
         model = _asked(args, _trained(args, out, settings), out, held)
-        learned |= {"model": model}
         learned |= {
-            "model+counts": Together((model, counts)),
-            "model+mutate": Together((model, mutate)),
-            "model+counts+mutate": Together((model, counts, mutate)),
+            "model": model,
+            "model+counts": Together((model, learned["counts"])),
+            "model+mutate": Together((model, learned["mutate"])),
+            "model+counts+mutate": Together((model, learned["counts"], learned["mutate"])),
         }
     if args.train_python and base:
         before = serving.Server(str(base), "before", port=args.port + 1, cpu=args.cpu)
@@ -267,21 +273,23 @@ def _asked(args: argparse.Namespace, server: serving.Server, out: Path, held: Ex
 def _compare(out: Path, learned: Mapping[str, Ranking]) -> None:
     facts = {}
     for name, bugs in _splits(out).items():
-        results = {ranking: _played(f"{name}: {ranking}", bugs, by) for ranking, by in learned.items()}
+        results = {ranking: played(f"{name}: {ranking}", bugs, by) for ranking, by in learned.items()}
         print("", name, *(scores.table(results, base) for base in ("uniform", "counts")), sep="\n", flush=True)
-        facts[name] = {
-            ranking: {bug: [result.solved, result.tried] for bug, result in by_bug.items()}
-            for ranking, by_bug in results.items()
-        }
+        facts[name] = {ranking: told(by_bug) for ranking, by_bug in results.items()}
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
-def _played(what: str, bugs: Sequence[Tried], by: Ranking) -> dict[str, Played]:
+def played(what: str, bugs: Sequence[Tried], by: Ranking) -> dict[str, Played]:
     """The result on each bug; a line about the ranking is printed on stderr."""
     began = time.monotonic()
     results = {str(bug.row["instance_id"]): bug.played(by) for bug in bugs}
     print(f"{what}, {len(bugs)} bugs, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return results
+
+
+def told(results: Mapping[str, Played]) -> dict[str, list[float]]:
+    """The results as plain data."""
+    return {bug: [result.solved, result.tried] for bug, result in results.items()}
 
 
 def _splits(out: Path) -> dict[str, list[Tried]]:
@@ -294,7 +302,7 @@ def _splits(out: Path) -> dict[str, list[Tried]]:
     return {name: bugs for name, bugs in splits.items() if bugs}
 
 
-def figures_options(prog: str, description: str | None) -> argparse.ArgumentParser:
+def options(prog: str, description: str | None) -> argparse.ArgumentParser:
     """The options, with defaults for generated functions."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument("--out", type=Path, required=True)

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -30,12 +30,9 @@ from agent.files import write_atomically
 from agent.learning import training
 from agent.learning.export.dataset import runs_in
 from agent.models import Completion, Message
-from agent.policy.edit.counts import Counts, count_edits
-from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, Together, Uniform
-from agent.run.run import Run
+from agent.policy.edit.ranking import ByModel, Together
 from benchmarks.data.jsonl_ledger import Ledger
-from benchmarks.flywheel import arbitrary
-from benchmarks.flywheel.figures import COLLECTED, collect, figures_options, plain_rows, settings_by, tried_bugs
+from benchmarks.flywheel import arbitrary, figures
 from benchmarks.flywheel.leaks import apart, copied, leaks
 from benchmarks.flywheel.ranked_edits import Remembered, Tried
 from benchmarks.flywheel.sharing import agreed, end_with_parent, ended
@@ -48,7 +45,6 @@ MORE, BLIND, PRINTED = "more plain source", "trees", "trees with what tests prin
 JOINED = f"{PRINTED}+counts+mutate"
 ROWS: Mapping[str, str] = {PRINTED: "rows", BLIND: "rows-blind", MORE: "plain"}
 """The folder of the rows that each model is trained further on."""
-UNTRAINED = ("uniform", "mutate", "counts", "counts+mutate")
 Results = dict[str, Played]
 
 
@@ -57,16 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _options().parse_args(argv)
     out: Path = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    agreed(out / "collected.json", args, [*COLLECTED[2:], "held_out_functions"])
+    agreed(out / "collected.json", args, [*figures.COLLECTED[2:], "held_out_functions"])
     args.repository, args.hold_out, args.source = _repositories(args, out), [arbitrary.APART], [out / "untested"]
-    collect(args, out, printed=True)
+    figures.collect(args, out, printed=True)
     leaked = _exported(out)
-    plain_rows(args, out)
+    figures.plain_rows(args, out)
     leaked += copied(out / "plain", out / "bugs")
     print(f"leaks: {len(leaked)}", *leaked[:5], sep="\n  ", flush=True)
-    results = {name: [_played(_bugs(out), by)] for name, by in _untrained(out).items()}
-    for name, played in _learned(args, out) if args.train_python else ():
-        results.setdefault(name, []).append(played)
+    results = {name: [figures.played(name, _bugs(out), by)] for name, by in figures.untrained(out).items()}
+    for name, found in _learned(args, out) if args.train_python else ():
+        results.setdefault(name, []).append(found)
     _print(results, out)
     return int(bool(leaked))
 
@@ -86,8 +82,7 @@ def _exported(out: Path) -> list[str]:
     """Count the edits of the trees that may be learned from, and write their rows, with and without what tests
     printed. Returns the leaks."""
     runs = apart(runs_in([out / "trees"]), out / "bugs")
-    with ExitStack() as held:
-        count_edits(held.enter_context(Run.read(path)) for path in runs).write(out / "counts.json")
+    figures.count(runs, out)
     leaked = list[str]()
     for name, some in ((PRINTED, runs), (BLIND, [out / "blind" / path.name for path in runs])):
         manifest = export(some, "edit", out / ROWS[name], near=None)
@@ -96,15 +91,10 @@ def _exported(out: Path) -> list[str]:
     return leaked
 
 
-def _untrained(out: Path) -> dict[str, Ranking]:
-    mutate, counts = MutateOrder(), ByCounts(Counts.read(out / "counts.json"))
-    return dict(zip(UNTRAINED, (Uniform(), mutate, counts, Together((counts, mutate))), strict=True))
-
-
 def _learned(args: argparse.Namespace, out: Path) -> Iterator[tuple[str, Results]]:
     """The results of each model. The model before the trees is the same for all seeds."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
-    settings = replace(settings_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
+    settings = replace(figures.settings_by(args), max_steps=args.warm_up_steps, prompt_loss=True, group_by_length=True)
     base = _Learned(args.train_python, out, BEFORE, "plain", out / "base", settings)
     yield from base.results().items()
     after = replace(settings, model=str(base.model), max_steps=args.steps, rate=args.rate / 2, prompt_loss=False)
@@ -138,19 +128,21 @@ class _Learned:
         kept = self.folder / "results.json"
         if not kept.exists():
             training.train(training.plan("sft", [self.out / self.rows], self.settings), self.folder, python=self.python)
-            write_atomically(kept, json.dumps({name: _told(played) for name, played in self._asked()}).encode())
-        found = {name: _read(told) for name, told in json.loads(kept.read_bytes()).items()}
-        told = ", ".join(f"{name} {scores.needed(list(played.values())):.2f}" for name, played in found.items())
-        print(f"{self.folder.relative_to(self.out)}: {told}", flush=True)
+            asked = {name: figures.told(results) for name, results in self._asked()}
+            write_atomically(kept, json.dumps(asked).encode())
+        found = {name: _read(facts) for name, facts in json.loads(kept.read_bytes()).items()}
+        line = ", ".join(f"{name} {scores.needed(list(results.values())):.2f}" for name, results in found.items())
+        print(f"{self.folder.relative_to(self.out)}: {line}", flush=True)
         return found
 
     def _asked(self) -> Iterator[tuple[str, Results]]:
         bugs = _bugs(self.out) if self.name == PRINTED else [bug.blind for bug in _bugs(self.out)]
         with Scoring(self.python, self.model) as scoring, closing(Ledger(self.folder / "asked.jsonl")) as kept:
             by = Remembered(ByModel(scoring), kept)
-            yield self.name, _played(bugs, by)
+            yield self.name, figures.played(self.name, bugs, by)
             if self.name == PRINTED:
-                yield JOINED, _played(bugs, Together((by, *list(_untrained(self.out).values())[1:3])))
+                others = figures.untrained(self.out)
+                yield JOINED, figures.played(JOINED, bugs, Together((by, others["mutate"], others["counts"])))
 
 
 class Scoring:
@@ -192,11 +184,7 @@ class Scoring:
 
 
 def _bugs(out: Path) -> list[Tried]:
-    return list(tried_bugs(out, "repositories"))
-
-
-def _played(bugs: Sequence[Tried], by: Ranking) -> Results:
-    return {str(bug.row["instance_id"]): bug.played(by) for bug in bugs}
+    return list(figures.tried_bugs(out, "repositories"))
 
 
 def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
@@ -207,26 +195,23 @@ def _print(results: Mapping[str, Sequence[Results]], out: Path) -> None:
             print("", scores.table(means, base), sep="\n", flush=True)
     for name, each in results.items():
         if len(each) > 1:
-            print(f"{name}:", *(f"{scores.needed(list(played.values())):.2f}" for played in each))
-    facts = {name: [_told(played) for played in each] for name, each in results.items()}
+            print(f"{name}:", *(f"{scores.needed(list(found.values())):.2f}" for found in each))
+    facts = {name: [figures.told(found) for found in each] for name, each in results.items()}
     (out / "scores.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
-def _told(played: Results) -> dict[str, list[float]]:
-    return {bug: [result.solved, result.tried] for bug, result in played.items()}
-
-
-def _read(told: Mapping[str, Sequence[Any]]) -> Results:
-    return {bug: Played(solved, tried) for bug, (solved, tried) in told.items()}
+def _read(facts: Mapping[str, Sequence[Any]]) -> Results:
+    """The results from `told`."""
+    return {bug: Played(solved, tried) for bug, (solved, tried) in facts.items()}
 
 
 def mean_of(seeds: Sequence[Results]) -> Results:
     """The results with the mean number of states. A bug is solved under every order, or under none."""
-    return {bug: Played(seeds[0][bug].solved, mean(played[bug].tried for played in seeds)) for bug in seeds[0]}
+    return {bug: Played(seeds[0][bug].solved, mean(results[bug].tried for results in seeds)) for bug in seeds[0]}
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = figures_options("python -m benchmarks.flywheel.printed", __doc__)
+    parser = figures.options("python -m benchmarks.flywheel.printed", __doc__)
     parser.set_defaults(
         functions=200, a_function=4, mutants=800, held_out_mutants=160, plain_functions=1500, warm_up=12_000,
         rows_a_function=8, warm_up_steps=800, steps=1500,
