@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.data.clones import git
-from sandboxes.git.command import Git
+from benchmarks.data import clones
 
 IDIOMS: tuple[str, ...] = (
     "{r} = 0\nfor {i} in {xs}:\n    if {i} > {k}:\n        {r} += 1",
@@ -68,9 +67,7 @@ def repository(folder: Path, functions: Sequence[Named], inputs: Sequence[tuple[
     folder.mkdir(parents=True)
     for number, some in enumerate(_modules(functions)):
         _module(folder, f"m{number}", some, inputs)
-    Git.init(folder)
-    git("add", "-A", cwd=folder)
-    git("-c", "user.name=ramify", "-c", "user.email=ramify@localhost", "commit", "-q", "-m", folder.name, cwd=folder)
+    clones.create(folder)
     return folder
 
 
