@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,8 +34,8 @@ OTHER = (
 )
 
 
-def made(out: Path, *options: str) -> list[dict[str, Any]]:
-    warmup.main(["--out", str(out), "--workers", "1", *options])
+def made(out: Path, source: Path, apart: Sequence[Path] = (), a_function: int = 5) -> list[dict[str, Any]]:
+    warmup.Source([source], apart, (), rows=1000, a_function=a_function, workers=1, seed=0).write(out)
     return [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
 
 
@@ -56,7 +57,7 @@ def nameless(text: str) -> str:
 def test_each_row_gives_a_broken_function_back_as_it_was(tmp_path: Path, text: str) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "m.py").write_text(text)
-    found = made(tmp_path / "rows", "--source", str(tmp_path / "source"), "--a-function", "20")
+    found = made(tmp_path / "rows", tmp_path / "source", a_function=20)
     assert len(found) == 20
     assert {mended(row) for row in found} == {nameless(COUNT)}
     assert len({row["prompt"][0]["content"] for row in found}) == len(found)
@@ -74,8 +75,8 @@ def test_nothing_is_learned_from_a_repository_that_is_kept_apart_nor_from_copies
     for name, text in files.items():
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "source" / name).write_text(text)
-    given = ["--source", str(tmp_path / "source"), "--apart", str(tmp_path / "apart")]
-    assert {mended(row) for row in made(tmp_path / "rows", *given)} == {nameless(OTHER)}
+    found = made(tmp_path / "rows", tmp_path / "source", [tmp_path / "apart"])
+    assert {mended(row) for row in found} == {nameless(OTHER)}
 
 
 def test_no_row_shows_what_is_a_copy_only_once_it_is_broken(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_function_that_recurs_is_learned_from_once(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     for name in ("a.py", "b.py"):
         (tmp_path / "source" / name).write_text(COUNT)
-    assert len(made(tmp_path / "rows", "--source", str(tmp_path / "source"), "--a-function", "3")) == 3
+    assert len(made(tmp_path / "rows", tmp_path / "source", a_function=3)) == 3
 
 
 def test_what_does_not_compile_once_broken_is_no_row() -> None:

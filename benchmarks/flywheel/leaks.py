@@ -3,16 +3,12 @@
 A row is traced to its bug. It is a leak if the bug's repository is held out, or if its function has held-out bugs or is
 a near copy of such a function, regardless of the names of variables. Both the function before it was broken and the
 function as the row shows it are checked.
-
-    python -m benchmarks.flywheel.leaks ROWS BUGS
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,14 +102,3 @@ def shown(row: Mapping[str, Any]) -> str | None:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     return list(read_lines(path)) if path.exists() else []
-
-
-def main(rows: str, bugs: str) -> int:
-    """Print the number of leaks and the first ones. Returns 1 if there is a leak."""
-    leaked = leaks(Path(rows), Path(bugs))
-    sys.stdout.write(json.dumps({"leaks": len(leaked), "first": leaked[:5]}) + "\n")
-    return int(bool(leaked))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(*sys.argv[1:3]))

@@ -1,7 +1,5 @@
 """Makes warm-up rows for the compact policy from plain Python source, without running tests.
 
-    python -m benchmarks.flywheel.warmup --out ROWS --source DIR... --apart REPOSITORY...
-
 Each function is broken by the operators for synthetic bugs (`benchmarks.data.synthetic`), and the row is the edit that
 restores it. From them a model learns what functions look like, and what in one looks wrong. Law: no row is from a
 function of a repository that is kept apart, from a near copy of one, regardless of the names of variables, or from a
@@ -10,9 +8,7 @@ folder with the name of such a repository.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,16 +44,16 @@ class Source:
 
     folders: Sequence[Path]
     """Folders of Python files."""
-    apart: Sequence[Path] = ()
+    apart: Sequence[Path]
     """Repositories from which nothing is learned."""
-    held_out: Sequence[str] = ()
+    held_out: Sequence[str]
     """Functions from which nothing is learned, as text from `benchmarks.data.synthetic.functions.normal`."""
-    rows: int = 1_000_000
+    rows: int
     """The most rows."""
-    a_function: int = 5
+    a_function: int
     """The most rows of one function."""
-    workers: int = 1
-    seed: int = 0
+    workers: int
+    seed: int
 
     def write(self, out: Path) -> dict[str, Any]:
         """Write the rows in the format of an export to the new folder `out`, and return their manifest."""
@@ -87,17 +83,6 @@ class Source:
         paths = [path for path in paths if not names & {path.stem, *path.parts}]
         Random(self.seed).shuffle(paths)
         return paths
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write the rows and print their number."""
-    args = _options().parse_args(argv)
-    source = Source(
-        args.source, args.apart, rows=args.rows, a_function=args.a_function, workers=args.workers, seed=args.seed
-    )
-    manifest = source.write(args.out)
-    sys.stdout.write(f"{manifest['rows']} rows of {manifest['functions']} functions\n")
-    return 0
 
 
 def rows(path: Path, copies: Copies, a_function: int, seed: int) -> list[tuple[bytes, list[str]]]:
@@ -174,19 +159,3 @@ def _sources(path: Path) -> Iterator[tuple[Function, str]]:
     for function in known:
         text = "".join(lines[function.first - 1 : function.last])
         yield function, text if text.endswith("\n") else text + "\n"
-
-
-def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.flywheel.warmup", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="a new folder")
-    parser.add_argument("--source", type=Path, action="append", required=True, help="a folder of Python files")
-    parser.add_argument("--apart", type=Path, action="append", default=[], help="a repository that is not learned from")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="the most rows")
-    parser.add_argument("--a-function", type=int, default=5, help="the most rows of one function")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
