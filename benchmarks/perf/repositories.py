@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.data import clones
 from benchmarks.data.unpacking import unpack
 from sandboxes import Workspace
 
@@ -118,7 +118,8 @@ def checkout(repository: Repository, work: Path, say: Callable[[str], None]) -> 
     """A git repository with the project's files in one commit: fetched once, or made in `work` from our own files.
 
     Raises:
-        subprocess.CalledProcessError: pip or git failed.
+        subprocess.CalledProcessError: pip failed.
+        benchmarks.data.instances.InstanceBroken: git failed.
     """
     if not repository.package:
         return _written(work / repository.name)
@@ -129,7 +130,8 @@ def fetched(package: str, say: Callable[[str], None]) -> Path:
     """A git repository with the files of a source package (NAME==VERSION) in one commit, kept in our cache.
 
     Raises:
-        subprocess.CalledProcessError: pip or git failed.
+        subprocess.CalledProcessError: pip failed.
+        benchmarks.data.instances.InstanceBroken: git failed.
     """
     place = cache() / package.replace("==", "-")
     if not place.exists():
@@ -155,10 +157,7 @@ def _commit(folder: Path) -> None:
     """Turn a folder into a git repository with one commit, which ignores byte code as real ones do."""
     with (folder / ".gitignore").open("a") as ignores:
         ignores.write(_IGNORED)
-    author = ["-c", "user.name=Ramify", "-c", "user.email=ramify@example.org"]
-    shutil.rmtree(folder / ".git", ignore_errors=True)
-    for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "base"]):
-        subprocess.run(["git", *command], cwd=folder, check=True)
+    clones.create(folder)
 
 
 def _fetch(package: str, folder: Path) -> Path:
