@@ -10,7 +10,7 @@
     python -m benchmarks.perf.second_round  what a second round changes, by `mutate` and by a simulated developer
     python -m benchmarks.perf.lines         what lines of work in graded batches came to, and what their judge said
     python -m benchmarks.perf.combined      whether it pays to fuse branches, on tasks with two bugs
-    python -m benchmarks.perf.refactorings  refactorings like those of RefactorBench, and what the tracker finds of them
+    python -m benchmarks.perf.refactorings  refactorings like those of RefactorBench
     python -m benchmarks.perf.selection     how often the right one of several real patches is chosen
 
 Both sides run in one process, interleaved in random order, so that other load on the machine affects both: believe the
