@@ -15,8 +15,6 @@ Qualities are random ranks.
   among all is, as a share of the same in a pair: 1 means no worse.
 - A score is a number for a single candidate: its rank plus normal noise, such that two scores put two random candidates
   in the right order with probability q. Votes are shared equally; the highest mean wins.
-- `close` is a tournament whose judge finds near ties as hard as a score does: it perceives both candidates with the
-  noise of that score and prefers the better one.
 
 Nothing is timed, so other load on the machine changes nothing.
 """
@@ -92,16 +90,10 @@ def found(way: str, setting: Setting, seed: int) -> bool:
 
 
 def _tournament(setting: Setting, qualities: Mapping[int, int], rng: Random) -> int:
-    return _winner(qualities, _right(qualities, setting.q, rng), setting.votes)
-
-
-def _close(setting: Setting, qualities: Mapping[int, int], rng: Random) -> int:
-    sigma = noise(setting.n, setting.q)
-
-    def prefers(one: int, other: int) -> int:
-        return max((one, other), key=lambda node: rng.gauss(qualities[node], sigma))
-
-    return _winner(qualities, prefers, setting.votes)
+    judge = Simulated(_right(qualities, setting.q, rng))
+    winner = rank(TASK, [_candidate(node) for node in sorted(qualities)], judge, votes=setting.votes).winner
+    assert winner is not None
+    return winner.node
 
 
 def _flat(ballots: Callable[[Setting], int]) -> _Way:
@@ -116,12 +108,9 @@ def _flat(ballots: Callable[[Setting], int]) -> _Way:
     return way
 
 
-def _scored(scores: Callable[[Setting], int]) -> _Way:
-    def way(setting: Setting, qualities: Mapping[int, int], rng: Random) -> int:
-        sigma, per_candidate = noise(setting.n, setting.q), scores(setting) / setting.n
-        return max(qualities, key=lambda node: rng.gauss(qualities[node], sigma / sqrt(per_candidate)))
-
-    return way
+def _scored(setting: Setting, qualities: Mapping[int, int], rng: Random) -> int:
+    sigma, per_candidate = noise(setting.n, setting.q), setting.ballots / setting.n
+    return max(qualities, key=lambda node: rng.gauss(qualities[node], sigma / sqrt(per_candidate)))
 
 
 _Way = Callable[[Setting, Mapping[int, int], Random], int]
@@ -131,9 +120,7 @@ WAYS: dict[str, _Way] = {
     "flat, votes of a pair": _flat(lambda setting: setting.votes),
     "flat, equal reading": _flat(lambda setting: setting.ballots * 2 // setting.n),
     "flat, equal ballots": _flat(lambda setting: setting.ballots),
-    "score, equal votes": _scored(lambda setting: setting.ballots),
-    "score, equal reading": _scored(lambda setting: 2 * setting.ballots),
-    "close": _close,
+    "score, equal votes": _scored,
 }
 """Ways to choose one of n, by name."""
 
@@ -144,12 +131,6 @@ def _right(qualities: Mapping[int, int], q: float, rng: Random) -> _Prefers:
         return better if rng.random() < q else worse
 
     return prefers
-
-
-def _winner(nodes: Mapping[int, int], prefers: _Prefers, votes: int) -> int:
-    winner = rank(TASK, [_candidate(node) for node in sorted(nodes)], Simulated(prefers), votes=votes).winner
-    assert winner is not None
-    return winner.node
 
 
 @cache
