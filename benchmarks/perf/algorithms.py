@@ -7,8 +7,6 @@ It counts test runs, so that other load on the machine changes nothing. A batch 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from statistics import mean, median
 
 from agent.search.registry import SEARCHES
 from benchmarks.batch.batch import read_attempts
+from benchmarks.perf.second_round import ramify
 
 FOR_MUTATE = tuple(name for name in SEARCHES if name != "strategies")
 HEADINGS = ("search", "seeds", "tasks solved", "test runs", "test runs for each task solved", "median of those solved")
@@ -70,13 +69,10 @@ def _spread(values: Sequence[float]) -> str:
 def _batches(given: Namespace, name: str, seeds: Sequence[int]) -> Iterator[Batch]:
     for seed in seeds:
         out = Path(given.out) / f"{name}-{seed}"
-        command = [sys.executable, "-m", "agent", "bench", "run", given.source, "--out", str(out), "--reveal-tests"]
         choice = ["--model", "mutate", "--search", name, "--seed", str(seed), "--sandbox", given.sandbox]
         limits = ["-c", f"budget.max_measurements={given.measurements}", "--workers", str(given.workers)]
         limits += ["--filter", given.filter]
-        done = subprocess.run([*command, *choice, *limits], check=False, stdout=sys.stderr)
-        if done.returncode:
-            sys.exit(f"{out}: `ramify bench run` ended with exit code {done.returncode}; the same command resumes it")
+        ramify("run", given.source, "--out", str(out), "--reveal-tests", *choice, *limits)
         yield Batch.read(out)
 
 
