@@ -18,8 +18,8 @@ import sys
 import tempfile
 import venv
 from argparse import ArgumentParser, Namespace
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -198,21 +198,11 @@ def run_suite(folder: Path, python: Path, tests: str, limit_s: float = RUN_S) ->
     """Run all tests of a checkout and read pytest's report; None if that took too long."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place, "report.xml")
-        command = [
-            str(python),
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-o",
-            "addopts=",
-            "-o",
-            "junit_family=xunit1",
-        ]
-        command += ["-o", "filterwarnings=default", "--timeout=20", f"--junitxml={report}", *tests.split()]
+        options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "junit_family=xunit1"]
+        options += ["-o", "filterwarnings=default", "--timeout=20", f"--junitxml={report}", *tests.split()]
         env = os.environ | {"PYTHONPATH": f"{folder}/src:{folder}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
         try:
+            command = [str(python), "-m", "pytest", *options]
             subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=limit_s, check=False)
         except subprocess.TimeoutExpired:
             return None
@@ -221,12 +211,12 @@ def run_suite(folder: Path, python: Path, tests: str, limit_s: float = RUN_S) ->
 
 def read_report(report: Path) -> Run:
     """The tests that passed, and the seconds that each file took."""
-    passed, seconds = set[tuple[str, str]](), Counter[str]()
+    passed, seconds = set[tuple[str, str]](), defaultdict[str, float](float)
     for test in ET.parse(report).getroot().iter("testcase"):
         file = test.get("file")
         if file is None:
             continue
-        seconds[file] += float(test.get("time", "0"))  # type: ignore[assignment]  # a Counter of seconds
+        seconds[file] += float(test.get("time", "0"))
         if not len(test):
             passed.add((file, f"{test.get('classname')}::{test.get('name')}"))
     return Run(frozenset(passed), dict(seconds))
@@ -244,7 +234,7 @@ def tally_fixes(given: Namespace) -> Iterator[Tally]:
             folder = instance.task.workspace.path
             assert folder is not None
             name = instance.repo or instance.id
-            case = fixed_case(instance.id, folder, instance.hidden.patch, instance.hidden)
+            case = fixed_case(instance.id, folder, instance.hidden.patch, instance.hidden.fail_to_pass)
             tallies.setdefault(name, Tally(name)).cases.append(case)
             places = {near.file: number for number, near in enumerate(case.near, 1)}
             ranks = [f"{file} {places.get(file, 'not in the list')}" for file in sorted(case.broken)]
@@ -252,15 +242,15 @@ def tally_fixes(given: Namespace) -> Iterator[Tally]:
         yield from tallies.values()
 
 
-def fixed_case(name: str, folder: Path, patch: bytes, hidden: object) -> Case:
-    """The case of the reverse of a known fix."""
+def fixed_case(name: str, folder: Path, patch: bytes, repaired: Iterable[str]) -> Case:
+    """The case of the reverse of a known fix; `repaired` are the tests that it repairs."""
     paths = [file.path for file in parse(patch)]
     before = {path: read_text(folder / path) for path in paths}
     index = Index.from_json(survey(str(folder)))
     subprocess.run(["git", "apply", "-"], cwd=folder, input=patch, check=True)
     changed = {path: file_change(path, before[path], read_text(folder / path)) for path in paths}
     files = test_files(index)
-    broken = Counter(test_file(test, files) for test in hidden.fail_to_pass)  # type: ignore[attr-defined]
+    broken = Counter(test_file(test, files) for test in repaired)
     return Case(name, related(index, changed, files), broken, dict.fromkeys(files, 1.0))
 
 
