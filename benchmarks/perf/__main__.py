@@ -13,7 +13,7 @@ SCRIPTS = (execute, fork, latency, node, candidate, workers, state_size, bytecod
 def main() -> None:
     parser = ArgumentParser(prog="python -m benchmarks.perf", description="Everything, and one table in Markdown.")
     common(parser)
-    for script in SCRIPTS:
+    for script in (fork, latency, workers, bytecode):
         script.options(parser)
     report([script.rows for script in SCRIPTS], parser.parse_args())
 

@@ -98,4 +98,4 @@ def _text(value: int) -> bytes:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows, options)

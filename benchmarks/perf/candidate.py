@@ -6,7 +6,7 @@ one `docker run --rm` for everything, which is the minimum.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from difflib import unified_diff
 
@@ -21,10 +21,6 @@ from sandboxes.docker.client import labels
 
 N = 5
 GOAL = 12.0
-
-
-def options(parser: ArgumentParser) -> None:
-    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
@@ -86,4 +82,4 @@ def _lines(text: bytes) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,10 +25,6 @@ N = 40
 TINY = REPOSITORIES["tiny"]
 DEADLINE_S = 0.25
 RUNAWAY = "trap '' TERM INT HUP; (setsid sh -c 'while :; do :; done' &); while :; do sleep 0.01; done"
-
-
-def options(parser: ArgumentParser) -> None:
-    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
@@ -78,4 +74,4 @@ def lateness(bench: Bench, n: int) -> Row:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows)

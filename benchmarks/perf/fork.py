@@ -132,4 +132,4 @@ def commit_and_run(bench: Bench, box: Container) -> float:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows, options)

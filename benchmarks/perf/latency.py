@@ -100,4 +100,4 @@ def unsolvable(repository: Repository, checkout: Path, copy: Path) -> Task:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows, options)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -23,10 +23,6 @@ WARM_UP = 3
 """Rounds that do not count: from the second run of a test on, our side copies runs from a stopped session."""
 GOALS = {"large": 4.0, "large-late": 4.0}
 GOAL = 7.0
-
-
-def options(parser: ArgumentParser) -> None:
-    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
@@ -75,4 +71,4 @@ class Usual:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows)

@@ -32,11 +32,12 @@ def common(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="the seed for the order")
 
 
-def main(description: str | None, options: Options, rows: Rows) -> None:
+def main(description: str | None, rows: Rows, options: Options | None = None) -> None:
     """Run a script: read the command line, and print the findings as a table."""
     parser = ArgumentParser(description=description)
     common(parser)
-    options(parser)
+    if options:
+        options(parser)
     report([rows], parser.parse_args())
 
 

@@ -6,7 +6,7 @@ The files are of median size: a state keeps each changed file whole, so large fi
 from __future__ import annotations
 
 import subprocess
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,10 +22,6 @@ FILES = 3
 GOAL_KB = 100
 STATES = ("layers", "states")
 """Where the store keeps states; the rest of it belongs to running leases."""
-
-
-def options(parser: ArgumentParser) -> None:
-    """This script has no options of its own."""
 
 
 def rows(bench: Bench, given: Namespace) -> Iterator[Row]:
@@ -90,4 +86,4 @@ def layer_kb(bench: Bench, repository: Repository, edit: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows)

@@ -58,4 +58,4 @@ def rate(candidates: Candidates, workers: int, seconds: float) -> float:
 
 
 if __name__ == "__main__":
-    main(__doc__, options, rows)
+    main(__doc__, rows, options)
