@@ -1,10 +1,12 @@
-"""A chat completions server in this process, which answers at once and without streaming."""
+"""A chat completions server in this process, which answers at once and without streaming, and what those that answer
+need to read questions and to call tools."""
 
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +14,22 @@ from typing import Any
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns the assistant's message for the body of a request."""
+ATTEMPT = re.compile(r"^## Attempt ([A-Z])$", re.MULTILINE)
+"""The heading of an attempt in a vote."""
+
+
+def called(calls: Iterable[tuple[str, Mapping[str, Any]]], mark: str = "") -> list[dict[str, Any]]:
+    """The `tool_calls` of a message, from names and arguments; `mark` tells those of one message from others."""
+    return [
+        {"id": f"call_{mark}{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+
+
+def by_letter(heading: re.Pattern[str], question: str) -> dict[str, str]:
+    """The texts below the headings of a question, by the letter that each heading has."""
+    _, *pieces = heading.split(question)
+    return dict(zip(pieces[::2], pieces[1::2], strict=True))
 
 
 @contextmanager

@@ -53,6 +53,7 @@ from agent.measure.messages import error_of
 from agent.parsing import expression_tree, syntax_tree
 from agent.prompts import render
 from benchmarks.data.instances import Instance
+from benchmarks.perf.answering import ATTEMPT, by_letter, called
 from benchmarks.perf.lines import ACCEPTS
 from benchmarks.perf.variants import Variant
 
@@ -75,7 +76,6 @@ _PARSING = Lock()
 """Python 3.11 does not parse in two threads at once."""
 _MARK = re.compile(r"^Line (\d+), answer (\d+)\.$")
 _SCORE = re.compile(r"gives it ([\d.]+) of 1")
-_ATTEMPT = re.compile(r"^## Attempt ([A-Z])$", re.MULTILINE)
 _ENDS = re.compile(r"\b([A-Z]) (passed|failed)\b")
 _CHANGE = re.compile(r"^Change ([A-Z]):$", re.MULTILINE)
 _ITEM = re.compile(r"^(\d+)\. ", re.MULTILINE)
@@ -293,11 +293,7 @@ class CalibratedDeveloper:
         line = self._lines[number]
         calls = list(self._turn(line, told, shared=mark is not None))
         line.answers += 1
-        made = [{"name": name, "arguments": json.dumps(arguments)} for name, arguments in calls]
-        tools = [
-            {"id": f"call_{number}_{line.answers}_{n}", "type": "function", "function": each}
-            for n, each in enumerate(made)
-        ]
+        tools = called(calls, f"{number}_{line.answers}_")
         return {"content": f"Line {number}, answer {line.answers}.", "tool_calls": tools}
 
     def _turn(self, line: Line, told: str, *, shared: bool) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -331,8 +327,7 @@ class CalibratedDeveloper:
     def _reviewed(self, question: str) -> dict[str, Any]:
         """What a judge says of a change, or of several from which the search is to go on; all that it may be asked is
         in the answer."""
-        _, *pieces = _CHANGE.split(question)
-        scores = {letter: self._scored(text) for letter, text in zip(pieces[::2], pieces[1::2], strict=True)}
+        scores = {letter: self._scored(text) for letter, text in by_letter(_CHANGE, question).items()}
         score = self._scored(question)
         items = [int(number) for number in _ITEM.findall(question.rpartition(_CHECKLIST)[2])]
         return {
@@ -348,8 +343,7 @@ class CalibratedDeveloper:
         }
 
     def _vote(self, question: str) -> dict[str, str]:
-        _, *pieces = _ATTEMPT.split(question)
-        scores = {letter: self._scored(text) for letter, text in zip(pieces[::2], pieces[1::2], strict=True)}
+        scores = {letter: self._scored(text) for letter, text in by_letter(ATTEMPT, question).items()}
         for letter, share in _failing(question).items():
             scores[letter] -= HEEDS * share
         best = max(scores, key=lambda letter: scores[letter])

@@ -17,10 +17,10 @@ from typing import Any
 from agent.prompts import render
 from agent.untrusted import issue_text
 from benchmarks.data.instances import Instance
+from benchmarks.perf.answering import ATTEMPT, by_letter, called
 
 _FILE = re.compile(r"^--- (?:a/)?(\S+).*\n\+\+\+ (?:b/)?(\S+).*\n", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -(\d+)[^\n]*\n((?:[ +\\-][^\n]*\n|\n)*)", re.MULTILINE)
-_ATTEMPT = re.compile(r"^## Attempt ([A-Z])$", re.MULTILINE)
 SAYS_IT = "the attempt has part {} of the change"
 
 
@@ -77,7 +77,7 @@ class Developer:
         known = next((found for statement, found in self._known.items() if statement in whole), [])
         rng = Random(f"{asked.get('seed')}/{whole}")
         if texts[0].startswith(render("chat_system").strip()):
-            return _calls(list(self._attempt(known, whole, rng)))
+            return {"tool_calls": called(self._attempt(known, whole, rng))}
         if texts[0].startswith(render("tournament_system").strip()):
             return {"content": json.dumps(self._vote(known, texts[-1], rng))}
         if texts[0].startswith(render("summary_system").strip()):
@@ -93,8 +93,7 @@ class Developer:
         yield "submit", {}
 
     def _vote(self, known: Sequence[Part], question: str, rng: Random) -> dict[str, str]:
-        _, *pieces = _ATTEMPT.split(question)
-        has = {letter: len(_had(known, text)) for letter, text in zip(pieces[::2], pieces[1::2], strict=True)}
+        has = {letter: len(_had(known, text)) for letter, text in by_letter(ATTEMPT, question).items()}
         best = max(has, key=lambda letter: has[letter])
         others = [letter for letter in has if letter != best]
         chosen = best if rng.random() < self._right or not others else rng.choice(others)
@@ -111,8 +110,3 @@ def _summary(known: Sequence[Part], question: str) -> dict[str, Any]:
     insights = [SAYS_IT.format(number) for number in _had(known, question)]
     outcome = "solved" if solved else "improved" if insights else "unchanged"
     return {"hypothesis": "", "outcome": outcome, "progress": "", "insights": insights}
-
-
-def _calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    made = [{"name": name, "arguments": json.dumps(arguments)} for name, arguments in calls]
-    return {"tool_calls": [{"id": f"call_{n}", "type": "function", "function": each} for n, each in enumerate(made)]}
