@@ -31,16 +31,14 @@ from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import ROOT, NodeId
-from agent.solver.tournament import rank
 from agent.solver.tournament.baselines import baselines
 from agent.task import Task
 from benchmarks.data.sources import open_source
+from benchmarks.perf.tournament_sim import winner
 from benchmarks.perf.variants import Variant, examined
 from benchmarks.reports.report import wilson
-from sandboxes import Workspace
 from sandboxes.namespace.provider import namespace_provider
 
-TASK = Task("simulated", "", Workspace(), "")
 FOLLOWS = 0.9
 """The probability that a vote follows the judge's opinion of the pair."""
 HEEDS = 0.8
@@ -118,8 +116,8 @@ class SimulatedJudge:
         if by_tests is not None and rng.random() < self.heeds:
             opinion = by_tests
         others = [node for node in pair if node != opinion]
-        winner = opinion if Random(f"{self.seed}/{pair}/{vote}").random() < FOLLOWS else others[0]
-        return Ballot(tuple(candidate.node for candidate in group), winner, vote=vote)
+        preferred = opinion if Random(f"{self.seed}/{pair}/{vote}").random() < FOLLOWS else others[0]
+        return Ballot(tuple(candidate.node for candidate in group), preferred, vote=vote)
 
 
 def _candidate(node: NodeId, variant: Variant, tests: Sequence[OwnTest]) -> Candidate:
@@ -160,9 +158,7 @@ def _ranked(q: float = 0.0, *, tested: bool = True, heeds: float = 0.0) -> Calla
     def way(case: Case, seed: int) -> NodeId:
         judge = SimulatedJudge(case, q, heeds, seed) if q else None
         cross_test = case.matrix if tested else lambda authors, nodes: UNTESTED
-        winner = rank(TASK, case.candidates, judge, cross_test=cross_test).winner
-        assert winner is not None
-        return winner.node
+        return winner(case.candidates, judge, cross_test=cross_test)
 
     return way
 
@@ -174,9 +170,7 @@ def _matrix_first(q: float) -> Callable[[Case, int], NodeId]:
         candidates = case.candidates
         scores = case.matrix(candidates, [each.node for each in candidates]).scores([each.node for each in candidates])
         left = [each for each in candidates if scores[each.node] == max(scores.values())]
-        winner = rank(TASK, left, SimulatedJudge(case, q, seed=seed)).winner
-        assert winner is not None
-        return winner.node
+        return winner(left, SimulatedJudge(case, q, seed=seed))
 
     return way
 

@@ -29,18 +29,18 @@ from functools import cache, reduce
 from math import sqrt
 from random import Random
 from statistics import NormalDist
+from typing import Any
 
-from agent.run.ballots import Ballot
+from agent.run.ballots import Ballot, Judge
 from agent.run.cross_tests import UNTESTED, Matrix
 from agent.run.grade import Grade
 from agent.run.rollouts import Candidate, Rollout, Summary
 from agent.run.tree.evaluation import Evaluation
+from agent.run.tree.node import NodeId
 from agent.solver.tournament import comparisons, rank
 from agent.task import Task
 from benchmarks.reports.report import wilson
 from sandboxes import Workspace
-
-TASK = Task("simulated", "", Workspace(), "")
 
 _Prefers = Callable[[int, int], int]
 """Returns which of two nodes a judge prefers."""
@@ -81,6 +81,13 @@ class Simulated:
         return Ballot((one, other), self.prefers(one, other))
 
 
+def winner(candidates: Sequence[Candidate], judge: Judge | None, **how: Any) -> NodeId:
+    """The node of the candidate that `rank` puts first; `how` is as for `rank`."""
+    first = rank(Task("simulated", "", Workspace(), ""), candidates, judge, **how).winner
+    assert first is not None
+    return first.node
+
+
 def found(way: str, setting: Setting, seed: int) -> bool:
     """Whether the best candidate is found."""
     rng = Random(f"{seed}/{setting.n}")
@@ -91,9 +98,7 @@ def found(way: str, setting: Setting, seed: int) -> bool:
 
 def _tournament(setting: Setting, qualities: Mapping[int, int], rng: Random) -> int:
     judge = Simulated(_right(qualities, setting.q, rng))
-    winner = rank(TASK, [_candidate(node) for node in sorted(qualities)], judge, votes=setting.votes).winner
-    assert winner is not None
-    return winner.node
+    return winner([_candidate(node) for node in sorted(qualities)], judge, votes=setting.votes)
 
 
 def _flat(ballots: Callable[[Setting], int]) -> _Way:
