@@ -111,15 +111,12 @@ class Table:
             for name in (*self._ours, *self._theirs):
                 cells = [str(Figure.of(self._column(name, landscape, rank))) for landscape in self._landscapes]
                 yield _line(f"{budget:g}", f"TreeQuest {name}" if name in self._theirs else f"`{name}`", *cells)
-            yield from self._differences(rank, f"{budget:g}")
+            if self._theirs:
+                differences = [self._difference(landscape, rank) for landscape in self._landscapes]
+                yield _line(f"{budget:g}", "**best of ours - best of TreeQuest's**", *differences)
 
-    def _differences(self, rank: int, budget: str) -> Iterator[str]:
-        if self._theirs:
-            cells = [self._less(land, rank, self._ours, self._theirs) for land in self._landscapes]
-            yield _line(budget, "**best of ours - best of TreeQuest's**", *cells)
-
-    def _less(self, landscape: str, rank: int, ours: Sequence[str], theirs: Sequence[str]) -> str:
-        one, other = (self._best(landscape, rank, names) for names in (ours, theirs))
+    def _difference(self, landscape: str, rank: int) -> str:
+        one, other = (self._best(landscape, rank, names) for names in (self._ours, self._theirs))
         pairs = zip(self._column(one, landscape, rank), self._column(other, landscape, rank), strict=True)
         figure = Figure.of([a - b for a, b in pairs])
         says = "level" if abs(figure.mean) <= figure.half else "ahead" if figure.mean > 0 else "behind"

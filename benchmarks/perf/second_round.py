@@ -22,7 +22,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from agent.solver.refine.round_results import RefinementCounts
 from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
@@ -51,18 +50,14 @@ def cells(policy: str, refinement: Mapping[str, Any] | None) -> tuple[str, ...]:
     """A line of the table, from the refinement in `ramify bench report --json`; None: no task had a second round."""
     if refinement is None:
         return (f"`{policy}`", "0", *[""] * (len(HEADINGS) - 2))
-    hidden, visible = (_changes(refinement[by]) for by in ("hidden", "visible"))
+    hidden, visible = (_rates(refinement[by]) for by in ("hidden", "visible"))
     spent = ", ".join(str(cost["measurements"]) for cost in refinement["rounds"])
-    return (f"`{policy}`", str(refinement["rounds"][1]["instances"]), *_rates(hidden), *_rates(visible), spent)
+    return (f"`{policy}`", str(refinement["rounds"][1]["instances"]), *hidden, *visible, spent)
 
 
-def _changes(counts: Mapping[str, Any]) -> RefinementCounts:
-    return RefinementCounts(*(counts[name] for name in ("kept", "lost", "fixed", "missed")))
-
-
-def _rates(changes: RefinementCounts) -> tuple[str, str]:
-    right, wrong = changes.kept + changes.lost, changes.fixed + changes.missed
-    return f"{changes.kept} of {right}", f"{changes.fixed} of {wrong}"
+def _rates(counts: Mapping[str, int]) -> tuple[str, str]:
+    kept, lost, fixed, missed = (counts[name] for name in ("kept", "lost", "fixed", "missed"))
+    return f"{kept} of {kept + lost}", f"{fixed} of {fixed + missed}"
 
 
 def _refinement(given: Namespace, policy: str) -> Mapping[str, Any] | None:
