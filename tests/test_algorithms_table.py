@@ -29,7 +29,7 @@ def test_a_batch_is_made_once(tmp_path: Path, namespaces: Path):
     source = str(make_benchmark(tmp_path / "set", test_cmd=command, requirements=[]))
     options = ["--searches", "best_first", "--seeds", "0", "--measurements", "9"]
     first = table("algorithms", source, "--out", str(tmp_path / "out"), *options)
-    assert "|`best_first`|1|1.0 of 1|" in first.stdout
+    assert "| `best_first` | 1 | 1.0 of 1 |" in first.stdout
     again = table("algorithms", source, "--out", str(tmp_path / "out"), *options)
     assert again.stdout == first.stdout
     assert "0 of 1 instance to do" in again.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.perf.lines import Answer, table
+from benchmarks.perf.lines import Answer, rates
 
 
 def answer(right: bool, reproduced: bool, score: float | None, requests: int = 3) -> Answer:
@@ -16,7 +16,7 @@ def test_right_and_wrong_patches_are_counted_by_what_a_judge_gave_and_what_their
         answer(False, False, 0.6),
         answer(False, False, None),
     ]
-    lines = table(found).splitlines()
+    lines = rates(found).splitlines()
     assert lines[0] == "| 4 answers |  |"
     assert "| right | 2 of 4 " in lines[2]
     assert "shows the issue | 1 of 4 " in lines[3]

@@ -16,6 +16,7 @@ from statistics import mean, median
 from agent.search.registry import SEARCHES
 from benchmarks.batch.batch import read_attempts
 from benchmarks.perf.second_round import ramify
+from benchmarks.perf.table import head, line
 
 FOR_MUTATE = tuple(name for name in SEARCHES if name != "strategies")
 HEADINGS = ("search", "seeds", "tasks solved", "test runs", "test runs for each task solved", "median of those solved")
@@ -42,11 +43,11 @@ class Batch:
 def main() -> None:
     """Fill the batches that are missing and print the table."""
     given = _given()
-    _print("|".join(["", *HEADINGS, ""]), "|".join(["", *["---"] * len(HEADINGS), ""]))
+    print(head(*HEADINGS), flush=True)
     for name in given.searches.split(","):
         seeds = [int(seed) for seed in given.seeds.split(",")]
-        _print("|".join(["", *cells(name, list(_batches(given, name, seeds))), ""]))
-    _print("", f"`mutate`, failing tests known, at most {given.measurements} test runs a task, on {given.source}")
+        print(line(*cells(name, list(_batches(given, name, seeds)))), flush=True)
+    print(f"\n`mutate`, failing tests known, at most {given.measurements} test runs a task, on {given.source}")
 
 
 def cells(name: str, batches: Sequence[Batch]) -> tuple[str, ...]:
@@ -87,10 +88,6 @@ def _given() -> Namespace:
     parser.add_argument("--sandbox", default="namespace")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="tasks at the same time")
     return parser.parse_args()
-
-
-def _print(*lines: str) -> None:
-    print(*lines, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

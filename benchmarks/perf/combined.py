@@ -28,6 +28,7 @@ from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
 from benchmarks.perf.efforts_sim import Ran, cells
 from benchmarks.perf.second_round import ramify
+from benchmarks.perf.table import line
 
 ARMS = {"mcgs": (), "without fusion": ("search.name=mcts", "search.c=0.1", "search.alpha=0.25")}
 """Settings beside those of the recipe."""
@@ -94,7 +95,7 @@ def main() -> None:
         runs = {arm: [ran for seed in given.seeds.split(",") for ran in _runs(given, arm, seed, url)] for arm in ARMS}
     _, plain = runs.values()
     for arm, ran in runs.items():
-        print(f"| {arm} | {' | '.join(cells(ran, plain if ran is not plain else ()))} |")
+        print(line(arm, *cells(ran, plain if ran is not plain else ())))
 
 
 def _tasks(bugs: Path, given: Namespace) -> Iterator[Row]:

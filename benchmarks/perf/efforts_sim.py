@@ -51,9 +51,9 @@ from agent.task import Task
 from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import Answer, serving
 from benchmarks.perf.calibrated import MARKED, NEW_TESTS, RIGHT, CalibratedDeveloper, Known, Rates
+from benchmarks.perf.table import line, share
 from benchmarks.perf.variants import examined
 from benchmarks.reports.comparison import bootstrap
-from benchmarks.reports.report import wilson
 from sandboxes import Provider, Snapshot
 from sandboxes.namespace.provider import namespace_provider
 
@@ -118,16 +118,14 @@ def table(runs: Iterable[Ran]) -> Iterator[str]:
         for arm in sorted(arms, key=list(ARMS).index):
             ran = [arms[arm][pair] for pair in common]
             against = [arms[BASELINE][pair] for pair in common] if BASELINE in arms and arm != BASELINE else []
-            yield f"| {right:.2f} | {fooled:g} | {arm} | {' | '.join(cells(ran, against))} |"
+            yield line(f"{right:.2f}", f"{fooled:g}", arm, *cells(ran, against))
 
 
 def cells(ran: Sequence[Ran], against: Sequence[Ran]) -> tuple[str, ...]:
     """What runs resolved, what one took, and the difference from others, in pairs, if there are any."""
-    resolved = sum(run.resolved for run in ran)
-    low, high = wilson(resolved, len(ran))
-    share = f"{resolved} of {len(ran)} = {resolved / max(1, len(ran)):.2f} [{low:.2f}, {high:.2f}]"
+    resolved = share(sum(run.resolved for run in ran), len(ran))
     means = (f"{fmean(column):.1f}" for column in ([r.requests for r in ran], [r.test_runs for r in ran]))
-    return (share, *means, difference(ran, against) if against else "")
+    return (resolved, *means, difference(ran, against) if against else "")
 
 
 def difference(ran: Sequence[Ran], against: Sequence[Ran]) -> str:

@@ -19,7 +19,7 @@ from agent.measure.ids import file_of
 from benchmarks.data.clones import apply, paths_of, reveal
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import open_source
-from benchmarks.reports.report import wilson
+from benchmarks.perf.table import share
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 checked, flagged = checked + 1, flagged + bool(found)
                 for line in found:
                     print(f"{instance.task.id}: {line}")
-    low, high = wilson(flagged, checked)
-    print(f"{flagged} of {checked} right patches are flagged: {flagged / checked:.2f} [{low:.2f}, {high:.2f}]")
+    print(f"right patches that are flagged: {share(flagged, checked)}")
 
 
 def _signs(instance: Instance) -> list[str]:

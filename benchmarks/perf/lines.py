@@ -2,8 +2,7 @@
 
     python -m benchmarks.perf.lines BATCH...
 
-Each batch was solved with a judge (`ramify bench run --effort medium`) and graded (`ramify bench grade`). The intervals
-are 95 % score intervals (`benchmarks.reports.report.wilson`).
+Each batch was solved with a judge (`ramify bench run --effort medium`) and graded (`ramify bench grade`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from agent.errors import UsageError
 from agent.run.run import Run
 from benchmarks.batch.batch import Attempt
 from benchmarks.grading.verdicts import Verdicts, patch_digest
-from benchmarks.reports.report import read_graded, wilson
+from benchmarks.perf.table import share, table
+from benchmarks.reports.report import read_graded
 
 ACCEPTS = 0.5
 """The score from which on a judge calls a patch right."""
@@ -78,7 +78,7 @@ def _score(directory: Path) -> float | None:
         return last[-1].evaluation.parts["judge"] if last else None
 
 
-def table(found: Sequence[Answer]) -> str:
+def rates(found: Sequence[Answer]) -> str:
     """The rates, one a line."""
     lines = [
         ("right", _share(each.right for each in found)),
@@ -89,13 +89,12 @@ def table(found: Sequence[Answer]) -> str:
         (f"wrong patches that the judge gives at least {ACCEPTS}", _accepted(each for each in found if not each.right)),
         ("requests to propose it, of the judge, test runs (medians)", _medians(found)),
     ]
-    return "".join(f"| {name} | {value} |\n" for name, value in [(f"{len(found)} answers", ""), ("---", "---"), *lines])
+    return table((f"{len(found)} answers", ""), lines)
 
 
 def _share(flags: Iterable[bool]) -> str:
     known = list(flags)
-    low, high = wilson(sum(known), len(known))
-    return f"{sum(known)} of {len(known)} [{low:.2f}, {high:.2f}]"
+    return share(sum(known), len(known))
 
 
 def _accepted(found: Iterable[Answer]) -> str:
@@ -121,7 +120,7 @@ def main(batches: Sequence[str]) -> None:
         raise UsageError("no graded answers: give folders of `ramify bench run`, after `ramify bench grade`")
     for each in sorted(found, key=lambda answer: answer.instance_id):
         print(each, file=sys.stderr)
-    print(table(found), end="")
+    print(rates(found))
 
 
 if __name__ == "__main__":

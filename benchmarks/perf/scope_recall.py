@@ -39,6 +39,7 @@ from benchmarks.data import clones
 from benchmarks.data.sources.bundles import Bundles
 from benchmarks.data.synthetic.mutants import Mutant, drawn, mutants
 from benchmarks.perf.repositories import Repository, checkout
+from benchmarks.perf.table import table
 
 TEST_NAMES = ("test_*.py", "*_test.py", "tests.py")
 PARTS = (5, 10, 25, 50, 100)
@@ -83,7 +84,7 @@ class Tally:
     project: str
     cases: list[Case] = field(default_factory=list)
 
-    def row(self) -> str:
+    def row(self) -> list[str]:
         """A row of the table: for each part of the suite, the share of the broken tests that it has and, in brackets,
         the share of the changes of which it has at least one broken test."""
         broken = sum(sum(case.broken.values()) for case in self.cases)
@@ -94,7 +95,7 @@ class Tally:
             cells.append(f"{sum(counts) / max(1, broken):.1%} ({hits / max(1, len(counts)):.0%})")
         listed = sum(sum(case.sizes.get(near.file, 0.0) for near in case.near) for case in self.cases)
         cells.append(f"{listed / max(1e-9, sum(sum(case.sizes.values()) for case in self.cases)):.0%}")
-        return f"| {' | '.join(cells)} |"
+        return cells
 
     def report(self) -> None:
         """Print the misses and the far ones."""
@@ -342,8 +343,7 @@ def main() -> None:
     for tally in tallies:
         tally.report()
     if tallies:
-        print(f"| {' | '.join(HEADINGS)} |\n| {' | '.join('---' for _ in HEADINGS)} |")
-        print("\n".join(tally.row() for tally in tallies))
+        print(table(HEADINGS, (tally.row() for tally in tallies)))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from benchmarks.perf import treequest_env
 from benchmarks.perf.bench import say
 from benchmarks.perf.landscapes import LANDSCAPES
 from benchmarks.perf.simulation import Simulation
+from benchmarks.perf.table import head, line
 
 TREEQUEST = (
     "StandardMCTS",
@@ -105,15 +106,14 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """A line for each search and budget, then the differences."""
-        yield _line("budget", "search", *self._landscapes)
-        yield _line(*["---"] * (2 + len(self._landscapes)))
+        yield head("budget", "search", *self._landscapes)
         for rank, budget in enumerate(self._at):
             for name in (*self._ours, *self._theirs):
                 cells = [str(Figure.of(self._column(name, landscape, rank))) for landscape in self._landscapes]
-                yield _line(f"{budget:g}", f"TreeQuest {name}" if name in self._theirs else f"`{name}`", *cells)
+                yield line(f"{budget:g}", f"TreeQuest {name}" if name in self._theirs else f"`{name}`", *cells)
             if self._theirs:
                 differences = [self._difference(landscape, rank) for landscape in self._landscapes]
-                yield _line(f"{budget:g}", "**best of ours - best of TreeQuest's**", *differences)
+                yield line(f"{budget:g}", "**best of ours - best of TreeQuest's**", *differences)
 
     def _difference(self, landscape: str, rank: int) -> str:
         one, other = (self._best(landscape, rank, names) for names in (self._ours, self._theirs))
@@ -165,10 +165,6 @@ def _given() -> Namespace:
 
 def _budgets(text: str) -> tuple[float, ...]:
     return tuple(sorted(float(part) for part in text.split(",")))
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

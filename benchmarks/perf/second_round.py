@@ -25,6 +25,7 @@ from typing import Any
 from benchmarks.data.sources import open_source
 from benchmarks.perf.answering import serving
 from benchmarks.perf.developer import Developer
+from benchmarks.perf.table import table
 
 HEADINGS = (
     "policy",
@@ -41,9 +42,7 @@ POLICIES = ("mutate", "developer")
 def main() -> None:
     """Fill the missing batches and print the table."""
     given = _given()
-    lines = [HEADINGS, ("---",) * len(HEADINGS)]
-    lines += [cells(policy, _refinement(given, policy)) for policy in given.policies.split(",")]
-    print(*(f"| {' | '.join(line)} |" for line in lines), sep="\n", flush=True)
+    print(table(HEADINGS, [cells(policy, _refinement(given, policy)) for policy in given.policies.split(",")]))
 
 
 def cells(policy: str, refinement: Mapping[str, Any] | None) -> tuple[str, ...]:

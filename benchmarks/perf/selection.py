@@ -34,9 +34,9 @@ from agent.run.tree.node import ROOT, NodeId
 from agent.solver.tournament.baselines import baselines
 from agent.task import Task
 from benchmarks.data.sources import open_source
+from benchmarks.perf.table import line, share
 from benchmarks.perf.tournament_sim import winner
 from benchmarks.perf.variants import Variant, examined
-from benchmarks.reports.report import wilson
 from sandboxes.namespace.provider import namespace_provider
 
 FOLLOWS = 0.9
@@ -204,8 +204,7 @@ def main() -> None:
     print(f"{sets} sets of {given.n} candidates; the right one was chosen, with 95 % intervals\n")
     for name, way in WAYS.items():
         found = sum(case.right(way(case, seed)) for seed, case in enumerate(drawn))
-        low, high = wilson(found, sets)
-        print(f"| {name} | {found / sets:.2f} ({low:.2f} to {high:.2f}) |", flush=True)
+        print(line(name, share(found, sets)), flush=True)
 
 
 def _drawn(given: Namespace) -> Iterator[Case]:

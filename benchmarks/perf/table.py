@@ -1,12 +1,13 @@
-"""Findings and their goals, as a Markdown table."""
+"""Markdown tables, also of findings and their goals, and shares with their intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.perf.timing import Sample, ratio
+from benchmarks.reports.report import wilson
 
 HEADINGS = ("measured", "Ramify", "the usual way", "n", "figure", "goal", "met")
 
@@ -59,5 +60,25 @@ def shortened(value: float, *, up: bool = False) -> str:
 
 def markdown(rows: Iterable[Row]) -> str:
     """The rows as a table."""
-    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(row.cells() for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return table(HEADINGS, (row.cells() for row in rows))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join((head(*headings), *(line(*cells) for cells in rows)))
+
+
+def head(*headings: str) -> str:
+    """The first two lines of a Markdown table."""
+    return f"{line(*headings)}\n{line(*['---'] * len(headings))}"
+
+
+def line(*cells: str) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def share(times: int, among: int) -> str:
+    """A share with its 95 % score interval (`benchmarks.reports.report.wilson`)."""
+    low, high = wilson(times, among)
+    return f"{times} of {among} = {times / max(1, among):.2f} [{low:.2f}, {high:.2f}]"

@@ -39,7 +39,7 @@ from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import NodeId
 from agent.solver.tournament import comparisons, rank
 from agent.task import Task
-from benchmarks.reports.report import wilson
+from benchmarks.perf.table import head, line, share
 from sandboxes import Workspace
 
 _Prefers = Callable[[int, int], int]
@@ -165,23 +165,13 @@ def _in_order(n: int, sigma: float) -> float:
 def main() -> None:
     """Read the command line, simulate, print the table."""
     given = _given()
-    print(_line(["q", *WAYS]))
-    print(_line(["---"] * (1 + len(WAYS))))
+    print(head("q", *WAYS))
     for q in given.q:
         setting = Setting(given.n, given.votes, q, given.edge)
-        print(_line([f"{q:g}", *(_share(way, setting, range(given.seeds)) for way in WAYS)]), flush=True)
+        found_best = (sum(found(way, setting, seed) for seed in range(given.seeds)) for way in WAYS)
+        print(line(f"{q:g}", *(share(times, given.seeds) for times in found_best)), flush=True)
     print(f"\n{given.n} candidates, {setting.votes} votes on a pair, {setting.ballots} ballots, edge {given.edge:g};")
     print(f"shares of {given.seeds} seeds with their 95 % intervals")
-
-
-def _share(way: str, setting: Setting, seeds: Sequence[int]) -> str:
-    times = sum(found(way, setting, seed) for seed in seeds)
-    low, high = wilson(times, len(seeds))
-    return f"{times / len(seeds):.3f} ({low:.3f} to {high:.3f})"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _given() -> Namespace:
