@@ -35,7 +35,7 @@ OTHER = (
 
 
 def made(out: Path, source: Path, apart: Sequence[Path] = (), a_function: int = 5) -> list[dict[str, Any]]:
-    warmup.Source([source], apart, (), rows=1000, a_function=a_function, workers=1, seed=0).write(out)
+    warmup.write(out, [source], apart, (), most=1000, a_function=a_function, workers=1, seed=0)
     return [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
 
 

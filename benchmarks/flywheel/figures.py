@@ -190,16 +190,9 @@ def plain_rows(args: argparse.Namespace, out: Path) -> None:
             apart = [out / "idioms" / name for name in GENERATED]
             folders = args.source or [_plain(args, out)]
         held = [row["code"] for name in HELD_OUT for row in read_lines(out / "bugs" / f"{name}.jsonl")]
-        source = warmup.Source(
-            folders,
-            apart,
-            held,
-            rows=args.warm_up,
-            a_function=args.rows_a_function,
-            workers=args.workers,
-            seed=args.seed,
-        )
-        print(source.write(out / "plain"), flush=True)
+        limits = {"most": args.warm_up, "a_function": args.rows_a_function}
+        made = warmup.write(out / "plain", folders, apart, held, **limits, workers=args.workers, seed=args.seed)
+        print(made, flush=True)
 
 
 def _plain(args: argparse.Namespace, out: Path) -> Path:

@@ -12,7 +12,6 @@ import json
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from io import StringIO
@@ -38,51 +37,47 @@ LONGEST = 1500
 """The longest function that is broken, in characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The source of rows, and their number."""
+def write(
+    out: Path,
+    folders: Sequence[Path],
+    apart: Sequence[Path],
+    held_out: Sequence[str],
+    *,
+    most: int,
+    a_function: int,
+    workers: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Write at most `most` rows, and `a_function` of each function, in the format of an export to the new folder `out`,
+    and return their manifest. Nothing is learned from the repositories `apart`, nor from the functions `held_out`, as
+    text from `benchmarks.data.synthetic.functions.normal`."""
+    out.mkdir(parents=True)
+    held = [*held_out, *(function.text for folder in apart for function in _functions(folder))]
+    work = partial(rows, copies=Copies(map(unnamed, held)), a_function=a_function, seed=seed)
+    count, written = 0, set[bytes]()
+    pool = get_context("spawn").Pool(workers, end_with_parent)
+    with pool, (out / "train.jsonl").open("w", encoding="utf-8") as file:
+        for of_file in pool.imap(work, _files(folders, apart, seed), chunksize=4):
+            for name, lines in of_file:
+                if name not in written and count < most:
+                    written.add(name)
+                    count += len(lines)
+                    file.writelines(lines)
+            if count >= most:
+                break
+    counts = {"policy": {"warm-up": count}}
+    manifest = {"format": "edit", "rows": count, "functions": len(written), "counts": counts}
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    return manifest
 
-    folders: Sequence[Path]
-    """Folders of Python files."""
-    apart: Sequence[Path]
-    """Repositories from which nothing is learned."""
-    held_out: Sequence[str]
-    """Functions from which nothing is learned, as text from `benchmarks.data.synthetic.functions.normal`."""
-    rows: int
-    """The most rows."""
-    a_function: int
-    """The most rows of one function."""
-    workers: int
-    seed: int
 
-    def write(self, out: Path) -> dict[str, Any]:
-        """Write the rows in the format of an export to the new folder `out`, and return their manifest."""
-        out.mkdir(parents=True)
-        held = [*self.held_out, *(function.text for folder in self.apart for function in _functions(folder))]
-        work = partial(rows, copies=Copies(map(unnamed, held)), a_function=self.a_function, seed=self.seed)
-        count, written = 0, set[bytes]()
-        pool = get_context("spawn").Pool(self.workers, end_with_parent)
-        with pool, (out / "train.jsonl").open("w", encoding="utf-8") as file:
-            for of_file in pool.imap(work, self._files(), chunksize=4):
-                for name, lines in of_file:
-                    if name not in written and count < self.rows:
-                        written.add(name)
-                        count += len(lines)
-                        file.writelines(lines)
-                if count >= self.rows:
-                    break
-        counts = {"policy": {"warm-up": count}}
-        manifest = {"format": "edit", "rows": count, "functions": len(written), "counts": counts}
-        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        return manifest
-
-    def _files(self) -> list[Path]:
-        """The files in random order, without those whose path has the name of a repository that is kept apart."""
-        names = {folder.name for folder in self.apart}
-        paths = sorted({path for folder in self.folders for path in folder.rglob("*.py")})
-        paths = [path for path in paths if not names & {path.stem, *path.parts}]
-        Random(self.seed).shuffle(paths)
-        return paths
+def _files(folders: Sequence[Path], apart: Sequence[Path], seed: int) -> list[Path]:
+    """The Python files in random order, without those whose path has the name of a repository that is kept apart."""
+    names = {folder.name for folder in apart}
+    paths = sorted({path for folder in folders for path in folder.rglob("*.py")})
+    paths = [path for path in paths if not names & {path.stem, *path.parts}]
+    Random(seed).shuffle(paths)
+    return paths
 
 
 def rows(path: Path, copies: Copies, a_function: int, seed: int) -> list[tuple[bytes, list[str]]]:
