@@ -64,7 +64,7 @@ class _Demonstration:
         if not (out / "random" / "config.json").exists():
             program, rows = Path(chat_model.__file__), out / "demonstrations" / "train.jsonl"
             subprocess.run([self.args.train_python, program, rows, out / "random"], check=True)
-        settings = self._settings(out / "random", self.args.base_steps, rate=2e-3, batch=8)
+        settings = self._settings(out / "random", self.args.base_steps, rate=2e-3)
         return self._trained(out / "demonstrations", settings, out / "base")
 
     def results(self) -> dict[str, Mapping[str, Played]]:
@@ -113,9 +113,9 @@ class _Demonstration:
             file.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         return out
 
-    def _settings(self, model: Path, steps: int, rate: float = 1e-3, batch: int = 8) -> training.TrainingSettings:
+    def _settings(self, model: Path, steps: int, rate: float = 1e-3) -> training.TrainingSettings:
         return training.TrainingSettings(
-            str(model), max_steps=steps, epochs=1000.0, batch=batch, rate=rate, warmup_steps=steps // 10,
+            str(model), max_steps=steps, epochs=1000.0, batch=8, rate=rate, warmup_steps=steps // 10,
             max_length=MAX_LENGTH, cpu=self.args.cpu,
         )  # fmt: skip
 
