@@ -15,7 +15,7 @@ import sys
 import tomllib
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,12 +59,12 @@ class Refactoring:
     """The changes of what refers to it."""
     defined: list[str]
     gone: list[str]
-    kept: list[str] = ()  # type: ignore[assignment]
-    first: list[list[str]] = ()  # type: ignore[assignment]
+    kept: list[str] = field(default_factory=list)
+    first: list[list[str]] = field(default_factory=list)
     """The changes of what is defined."""
-    move: list[str] = ()  # type: ignore[assignment]
+    move: list[str] = field(default_factory=list)
     """From, to, the pattern of the text that is moved, and what stands before it in the new file."""
-    forbidden: list[list[str]] = ()  # type: ignore[assignment]
+    forbidden: list[list[str]] = field(default_factory=list)
     """Files and patterns in addition to those of `then`."""
 
     def half(self, files: Files) -> Files:

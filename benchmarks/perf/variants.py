@@ -77,13 +77,15 @@ def examined(instance: Instance, source: Source, provider: Provider, folder: Pat
     the hidden tests; without those whose tests could not be run."""
     file = folder / f"{instance.id.replace('/', '_')}.json"
     known = json.loads(file.read_text()) if file.exists() else {}
+    found = []
     for patch in (b"", *patches(instance.hidden.patch)):
         key = sha256(patch).hexdigest()
         if key not in known:
             known[key] = _result(instance, patch, source, provider)
             write_atomically(file, json.dumps(known).encode())
-    results = ((patch, known[sha256(patch).hexdigest()]) for patch in (b"", *patches(instance.hidden.patch)))
-    return [_variant(patch, result, instance.hidden.fail_to_pass) for patch, result in results if result]
+        if known[key]:
+            found.append(_variant(patch, known[key], instance.hidden.fail_to_pass))
+    return found
 
 
 def _result(instance: Instance, patch: bytes, source: Source, provider: Provider) -> dict[str, object] | None:
