@@ -12,6 +12,7 @@ import pytest
 from benchmarks.perf import table
 from benchmarks.perf.bytecode import wrong
 from benchmarks.perf.repositories import REPOSITORIES
+from benchmarks.perf.startup import cpu_seconds
 from benchmarks.perf.table import at_least, at_most, less, markdown
 from benchmarks.perf.timing import Sample, interleave, ratio
 
@@ -92,6 +93,18 @@ class TestRepositories:
         for repository in fetched:
             for requirement in (repository.package, *repository.requirements):
                 assert requirement.count("==") == 1
+
+
+class TestProcessorSeconds:
+    def test_those_of_a_commands_children_count(self):
+        spin = "import time\nwhile time.process_time() < 0.2: pass"
+        parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}])"
+        assert cpu_seconds([sys.executable, "-c", parent]) > 0.2
+
+    def test_a_command_that_fails_is_no_figure(self):
+        with pytest.raises(subprocess.CalledProcessError) as failed:
+            cpu_seconds([sys.executable, "-c", "import sys; sys.exit('broken')"])
+        assert failed.value.stderr == b"broken\n"
 
 
 def script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

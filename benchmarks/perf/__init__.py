@@ -4,6 +4,7 @@
     python -m benchmarks.perf.fork          one script; --help says what it times
     python -m benchmarks.perf.node --repositories small,medium -n 30
 
+    python -m benchmarks.perf.startup       the start of the command, compared with mini-swe-agent
     python -m benchmarks.perf.search_sim    what every search finds on landscapes with known optima
     python -m benchmarks.perf.algorithms    every search on the same tasks, by `mutate`
     python -m benchmarks.perf.page          how fluent the page of 5,000 states is in a browser

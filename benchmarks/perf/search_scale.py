@@ -34,7 +34,7 @@ from agent.search.clade import Clade
 from agent.search.linear import Linear
 from agent.search.mcts import Mcts
 from agent.search.registry import SEARCHES
-from benchmarks.perf import treequest_env
+from benchmarks.perf import venvs
 from benchmarks.perf.bench import say
 from benchmarks.perf.script import machine
 from benchmarks.perf.table import Row, at_most, less, markdown
@@ -115,13 +115,13 @@ def rows(given: Namespace) -> Iterator[Row]:
                 ways[f"{name} {nodes}"] = partial(Growth(ENDLESS[name](), nodes).grow, STEPS)
         peers = {name: PEERS[name] for name in names if name in PEERS and not given.without_treequest}
         if peers:
-            ask = held.enter_context(_Peer(str(treequest_env.interpreter(given.treequest)), large)).ask
+            ask = held.enter_context(_Peer(str(venvs.interpreter(venvs.TREEQUEST, given.treequest)), large)).ask
             ways |= {peer: partial(ask, peer) for peer in peers.values()}
         taken = interleave(ways, given.n, Random(given.seed))
     for name in names:
         yield _growth(name, taken[f"{name} {small}"], taken[f"{name} {large}"], small, large)
     for name, peer in peers.items():
-        what = f"a step at {large} nodes: {name} beside {treequest_env.TREEQUEST}'s {peer}"
+        what = f"a step at {large} nodes: {name} beside {venvs.TREEQUEST}'s {peer}"
         yield less(what, taken[f"{name} {large}"], taken[peer], FACTOR)
     for name in given.chains.split(";"):
         if name:

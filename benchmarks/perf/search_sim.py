@@ -21,7 +21,7 @@ from math import sqrt
 from statistics import mean, stdev
 
 from agent.search.registry import SEARCHES
-from benchmarks.perf import treequest_env
+from benchmarks.perf import venvs
 from benchmarks.perf.bench import say
 from benchmarks.perf.landscapes import LANDSCAPES
 from benchmarks.perf.simulation import Simulation
@@ -134,7 +134,7 @@ def main() -> None:
     given = _given()
     ours = given.searches.split(",")
     theirs = () if given.without_treequest else TREEQUEST
-    python = str(treequest_env.interpreter(given.treequest)) if theirs else ""
+    python = str(venvs.interpreter(venvs.TREEQUEST, given.treequest)) if theirs else ""
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     landscapes = given.landscapes.split(",")
     cells = [(name, land) for land in landscapes for name in (*ours, *theirs)]
@@ -145,7 +145,7 @@ def main() -> None:
             say(f"{runs.landscape}, {runs.search}: {Figure.of([value[-1] for value in values])}")
             table.put(runs.search, runs.landscape, values)
     print("\n".join(table.lines()))
-    print(f"\nSeeds {seeds[0]} to {seeds[-1]}; defaults everywhere but for `samples`; {treequest_env.TREEQUEST}")
+    print(f"\nSeeds {seeds[0]} to {seeds[-1]}; defaults everywhere but for `samples`; {venvs.TREEQUEST}")
 
 
 def _given() -> Namespace:
