@@ -12,29 +12,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from agent.measure.inside import program_source
-from agent.measure.warm.plugins import Limits
+from agent.measure.warm.plugins import REPORTER, Limits
 from sandboxes import Sandbox, Template
 
 SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 PYTHON = re.compile(r"(.*/)?python[\d.]*")
 PYTEST = re.compile(r"(.*/)?(pytest|py\.test)")
-INSIDE = (
-    "alarm",
-    "channel",
-    "account",
-    "wanted",
-    "cutting",
-    "failures",
-    "installed",
-    "rewritten",
-    "reporter",
-    "copies",
-    "stops",
-    "ahead",
-    "session",
-    "warm",
-)
+INSIDE = (*REPORTER, "copies", "stops", "ahead", "session", "warm")
 """Programs of the template, each after those it imports."""
 ENDING = "\nfrom ramify_inside import warm\nwarm.begin({!r})\n"
 
