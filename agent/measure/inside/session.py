@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import runpy
 import socket
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any, Dict, NoReturn, Optional
 from .ahead import installed, packed
 from .copies import FrozenImports, NoCache, clear_caches, reseed
 from .reporter import Reporter, clean_environment, first_hook
+from .scripts import run_as_main
 from .stops import Request, Stopper
 
 OURS = ("ramify_door", "ramify_inside")
@@ -54,26 +54,12 @@ class PytestSession:
         return {"installed": list(installed(self.workspace)), **packed()}
 
     def _run(self) -> NoReturn:
-        try:
-            self._run_program()
-        except SystemExit as ended:
-            code = ended.code
-        else:
-            code = 0
-        if not (self.stops and self.stops.active):
-            end(code)
-        sys.exit(code)
-
-    def _run_program(self) -> None:
         self._load_plugin()
-        program, *sys.argv = self.request["session"]["argv"]
-        if program == "-m":
-            sys.path[0] = os.getcwd()
-            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-        else:
-            sys.argv.insert(0, program)
-            sys.path[0] = os.path.dirname(program)
-            runpy.run_path(program, run_name="__main__")
+        sys.path[0] = os.getcwd()
+        status = run_as_main(self.request["session"]["argv"])
+        if not (self.stops and self.stops.active):
+            end(status)
+        sys.exit(status)
 
     def _load_plugin(self) -> None:
         """Make the reporter importable for pytest, as if it were a module."""
@@ -86,13 +72,11 @@ class PytestSession:
         os.environ["PYTEST_ADDOPTS"] = ("-p %s %s" % (name, os.environ.get("PYTEST_ADDOPTS", ""))).strip()
 
 
-def end(code: object) -> NoReturn:
+def end(status: int) -> NoReturn:
     """End like the interpreter, but without freeing everything, which takes longer than most tests."""
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
     atexit._run_exitfuncs()
-    if code is not None and not isinstance(code, int):
-        sys.stderr.write("%s\n" % (code,))
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    os._exit((code & 0xFF) if isinstance(code, int) else int(code is not None))
+    os._exit(status & 0xFF)

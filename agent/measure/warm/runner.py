@@ -19,7 +19,7 @@ SHELL_WORDS = re.compile(r"[;&|<>$`()*?{}~!#\n\\]")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 PYTHON = re.compile(r"(.*/)?python[\d.]*")
 PYTEST = re.compile(r"(.*/)?(pytest|py\.test)")
-INSIDE = (*REPORTER, "copies", "stops", "ahead", "session", "warm")
+INSIDE = (*REPORTER, "scripts", "copies", "stops", "ahead", "session", "warm")
 """Programs of the template, each after those it imports."""
 ENDING = "\nfrom ramify_inside import warm\nwarm.begin({!r})\n"
 
