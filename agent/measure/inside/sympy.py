@@ -230,24 +230,13 @@ def _matches(keywords: Any, name: str) -> bool:
     return not keywords or any(each.lower() in name.lower() for each in keywords)
 
 
-class OpenChannel:
-    """A channel that is already open."""
-
-    def __init__(self, channel: Any) -> None:
-        self.say = channel.say
-
-    def open(self, path: str, nonce: str) -> None:
-        """Nothing to do: it is open."""
-
-
 def by_pytest(module: Any, request: dict[str, Any], channel: Any) -> None:
     """Load the pytest plugin in the run that this module starts."""
     original = module.pytest.main
 
     def run(args: Any = None, plugins: Any = None) -> Any:
-        reporter: Any = Reporter(request)
-        reporter.channel, reporter.say = OpenChannel(channel), channel.say
-        reporter.start(request)
+        reporter = Reporter(request)
+        reporter.say, reporter.account = channel.say, Account(request, channel)  # it is open already
         reporter.limit_rewriting(request)
         plugin: Any = types.ModuleType("plugin")
         plugin.pytest_load_initial_conftests = first_hook(reporter, [])
