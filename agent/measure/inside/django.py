@@ -38,7 +38,7 @@ def main(request: dict[str, Any]) -> None:
 
     sys.meta_path.insert(0, ImportListener(["django.test.runner"], change))
     status = run_as_main(sys.argv[1:])
-    session.close(status)
+    session.account.close(status)
     sys.exit(status)
 
 

@@ -118,10 +118,6 @@ class UnittestSession:
             else:
                 self.account.end(test, "error", "the test was not run", title=words)
 
-    def close(self, status: int) -> None:
-        """Report how the runner's program ended."""
-        self.account.close(status)
-
     @property
     def guards(self) -> bool:
         """Whether this process has an alarm because it runs tests itself."""
@@ -472,5 +468,5 @@ def main(request: dict[str, Any]) -> None:
     sys.argv[0] = "python -m unittest"
     program = Program(module=None, exit=False)
     status = 0 if program.result.wasSuccessful() else 1
-    session.close(status)
+    session.account.close(status)
     sys.exit(status)
