@@ -31,7 +31,7 @@ def with_our_program(
     """Run a command in which `replaced` has substituted our package for their program. The package consists of these
     programs; the last one starts, with its request in its own source."""
     package, folder = names.plugins[-1], names.folder
-    request = run_request(names, wanted, limits, by_path=bool(wanted)) | {"package": package, "jobs": limits.jobs}
+    request = run_request(names, wanted, limits, by_path=bool(wanted)) | {"package": package}
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(request)!r}))\n"
     files = {"__init__.py": b"", "__main__.py": start.encode()}
     files |= {

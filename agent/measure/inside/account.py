@@ -32,9 +32,9 @@ class Account:
         self.alarm = Alarm(request["cpu_s"], request["wall_s"], error)
         self.process = getpid()
         """The process that owns the alarm."""
-        self.timeouts_left = request["max_timeouts"]
+        self.timeouts_left = request["timeouts"]
         self.must_pass = frozenset(request["must_pass"])
-        self.regressions_left = request["max_regressions"]
+        self.regressions_left = request["regressions"]
         self.reported: set[str] = set()
         """The tests that ended, that there was no time for, or that were left out."""
         self.ended: set[str] = set()

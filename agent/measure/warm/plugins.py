@@ -13,7 +13,7 @@ import math
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from agent.measure.inside import program_source
@@ -32,7 +32,6 @@ done; true
 """Prints the site-packages of each Python once: two names in one folder for one program are the same Python."""
 REPORTER = ["alarm", "channel", "account", "wanted", "cutting", "failures", "installed", "rewritten", "reporter"]
 """The programs of the reporter, each after those it imports."""
-NEVER_S = 1e9
 OMITTED = ["*/site-packages/*", "*/dist-packages/*", "*/.venv/*", "*/venv/*"]
 
 
@@ -68,15 +67,8 @@ class Limits:
 
     def to_json(self) -> dict[str, object]:
         """The limits as a program in the sandbox receives them."""
-        return {
-            "cpu_s": self.cpu_s,
-            "wall_s": self.wall_s,
-            "run_s": self.run_s,
-            "late_s": min(self.late_s, NEVER_S),
-            "max_timeouts": self.timeouts,
-            "must_pass": sorted(self.must_pass),
-            "max_regressions": self.regressions,
-        }
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**known, "must_pass": sorted(self.must_pass)}
 
 
 @dataclass(frozen=True, slots=True)
