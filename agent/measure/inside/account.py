@@ -16,11 +16,28 @@ from typing import Any
 from .alarm import Alarm, OutOfTime
 from .channel import Channel
 
+FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
 """Seconds for a test that starts just before the run's time is up."""
 
 # Tests patch this (frozen clocks); the report must not depend on what they leave there.
 clock, getpid = time.perf_counter, os.getpid
+
+
+class Attempt:
+    """The state of the running test."""
+
+    def __init__(self, test: str) -> None:
+        self.test = test
+        self.outcome = ""
+        self.message = ""
+        self.unexpected = False
+        self.began = clock()
+
+    def learn(self, outcome: str, message: str = "") -> None:
+        """Record an outcome. A failure stays; otherwise the last one counts."""
+        if self.outcome not in FAILURES:
+            self.outcome, self.message = outcome, message
 
 
 class Account:

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from .account import Account, clock
+from .account import Account, Attempt, clock
 from .alarm import OutOfTime
 from .channel import Channel
 from .failures import Failures
@@ -37,26 +37,9 @@ SELECTION = {
 NOTHING_COLLECTED = 5
 FUNCTION = re.compile(r"^[ \t]*(?:async )?def (test\w*)", re.M)
 SHARED_FILES = ("__init__.py", "conftest.py")
-FAILURES = ("error", "failed", "timeout", "late")
 REWRITING, ARCHIVING = 0.05, 0.3
 """Share of the run's time for rewriting assertions, and where the rewritten files are kept for later runs: all files of
 SymPy take longer than a run may."""
-
-
-class Attempt:
-    """The state of the running test."""
-
-    def __init__(self, nodeid: str) -> None:
-        self.nodeid = nodeid
-        self.outcome = ""
-        self.message = ""
-        self.unexpected = False
-        self.began = clock()
-
-    def learn(self, outcome: str, message: str = "") -> None:
-        """Record an outcome. A failure stays; otherwise the last one counts."""
-        if self.outcome not in FAILURES:
-            self.outcome, self.message = outcome, message
 
 
 class Reporter:
@@ -234,7 +217,7 @@ class Reporter:
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
         result: Any = yield
         report = result.get_result()
-        if self.attempt is not None and self.attempt.nodeid == item.nodeid:
+        if self.attempt is not None and self.attempt.test == item.nodeid:
             if self.attempt.outcome == "late" or self.interrupted:
                 report.outcome, report.longrepr = "skipped", (item.nodeid, 0, "the time of the run is up")
                 self.attempt.outcome = "late"
@@ -277,13 +260,13 @@ class Reporter:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         attempt = self.attempt
-        if attempt is None or attempt.nodeid != report.nodeid or (attempt.unexpected and report.when == "call"):
+        if attempt is None or attempt.test != report.nodeid or (attempt.unexpected and report.when == "call"):
             return
         if report.failed:
             attempt.learn("failed", self.text(report))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        if self.attempt is not None and self.attempt.nodeid == nodeid:
+        if self.attempt is not None and self.attempt.test == nodeid:
             self.finish(self.attempt)
 
     def finish(self, done: Attempt) -> None:
@@ -291,12 +274,12 @@ class Reporter:
         if self.account is None:
             return
         if done.outcome == "late":
-            self.account.interrupt(done.nodeid)
+            self.account.interrupt(done.test)
             return
         if not done.outcome:
             done.learn("error", "the test was not called")
         seconds = clock() - done.began
-        self.account.end(done.nodeid, done.outcome, done.message, seconds, unexpected=done.unexpected)
+        self.account.end(done.test, done.outcome, done.message, seconds, unexpected=done.unexpected)
 
     # -- after the tests
 

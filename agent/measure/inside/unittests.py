@@ -12,7 +12,7 @@ import unittest
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .account import Account, clock, getpid, open_channel
+from .account import Account, Attempt, clock, getpid, open_channel
 from .alarm import OutOfTime
 from .failures import Failures
 from .wanted import covers
@@ -185,7 +185,8 @@ class ReportingResult:
     session: UnittestSession
 
     def begin(self) -> None:
-        self.outcome, self.message, self.unexpected, self.current = "", "", False, None
+        self.attempt = Attempt("")
+        """The running test; empty: none."""
         self.errors_reported = 0
 
     @property
@@ -205,36 +206,31 @@ class ReportingResult:
         """The same."""
 
     def startTest(self: Any, test: Any) -> None:  # noqa: N802
-        self.outcome, self.message, self.unexpected, self.current = "", "", False, test
-        self.errors_reported, self.seconds, self.began = 0, None, clock()
-        self.called = self.session.names.name(test)
-        self.session.account.begin(self.called)
+        self.attempt = Attempt(self.session.names.name(test))
+        self.errors_reported, self.seconds = 0, None
+        self.session.account.begin(self.attempt.test)
         super().startTest(test)  # type: ignore[misc]  # of the runner's own result
         if self.session.guards:
             self.session.account.arm()
 
     def stopTest(self: Any, test: Any) -> None:  # noqa: N802
-        account = self.session.account
+        account, attempt = self.session.account, self.attempt
         account.alarm.disarm()
-        if self.current is None:
+        if not attempt.test:
             super().stopTest(test)  # type: ignore[misc]
             return
-        seconds = clock() - self.began if self.seconds is None else self.seconds
+        seconds = clock() - attempt.began if self.seconds is None else self.seconds
         if account.alarm.rang and not account.interrupted:
             if not self.errors_reported:  # the test swallowed the alarm
                 super().addError(test, (OutOfTime, OutOfTime("ran out of time"), None))  # type: ignore[misc]
-            self.outcome = "timeout"
+            attempt.outcome = "timeout"
         super().stopTest(test)  # type: ignore[misc]
-        if account.interrupted or self.outcome == "late":
-            account.interrupt(self.called, title(test))
+        if account.interrupted or attempt.outcome == "late":
+            account.interrupt(attempt.test, title(test))
         else:
-            outcome = self.outcome or "error"
-            account.end(self.called, outcome, self.message, seconds, title(test), self.unexpected)
-        self.current, account.alarm.rang = None, False
-
-    def learn(self: Any, outcome: str, message: str = "") -> None:
-        if self.outcome not in ("failed", "error", "timeout", "late"):
-            self.outcome, self.message = outcome, message
+            outcome = attempt.outcome or "error"
+            account.end(attempt.test, outcome, attempt.message, seconds, title(test), attempt.unexpected)
+        self.attempt, account.alarm.rang = Attempt(""), False
 
     def addDuration(self: Any, test: Any, elapsed: float) -> None:  # noqa: N802
         self.seconds = elapsed
@@ -244,19 +240,19 @@ class ReportingResult:
     def addSuccess(self: Any, test: Any) -> None:  # noqa: N802
         if not self.session.account.interrupted:
             super().addSuccess(test)  # type: ignore[misc]
-            self.learn("passed")
+            self.attempt.learn("passed")
 
     def addError(self: Any, test: Any, err: Any) -> None:  # noqa: N802
         outcome = "late" if self.session.account.interrupted else (_remote_error(err) or ("error", ""))[0]
         if outcome == "late":
-            self.outcome = outcome
-            if self.current is None:
+            self.attempt.outcome = outcome
+            if not self.attempt.test:
                 self.session.late.add(_where(test))
             return
         super().addError(test, err)  # type: ignore[misc]
-        if self.current is not None and hasattr(test, "_testMethodName"):
+        if self.attempt.test and hasattr(test, "_testMethodName"):
             self.errors_reported += 1
-            self.learn(outcome, self.session.text(test, err))
+            self.attempt.learn(outcome, self.session.text(test, err))
         else:
             self.broke(test, self.session.text(test, err))
 
@@ -275,7 +271,7 @@ class ReportingResult:
         if not self.session.account.interrupted:
             self.errors_reported += 1
             super().addFailure(test, err)  # type: ignore[misc]
-            self.learn("failed", self.session.text(test, err))
+            self.attempt.learn("failed", self.session.text(test, err))
 
     def addSubTest(self: Any, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
         if self.session.account.interrupted:
@@ -283,28 +279,28 @@ class ReportingResult:
         super().addSubTest(test, subtest, err)  # type: ignore[misc]
         if err is not None:
             self.errors_reported += 1
-            self.learn("failed", self.session.text(test, err))
+            self.attempt.learn("failed", self.session.text(test, err))
 
     def addSkip(self: Any, test: Any, reason: str) -> None:  # noqa: N802
         super().addSkip(test, reason)  # type: ignore[misc]
-        if self.current is None and not hasattr(test, "_testMethodName"):
+        if not self.attempt.test and not hasattr(test, "_testMethodName"):
             self.session.skipped[_where(test)] = reason
-        elif self.current is None:  # Python 3.12.1 starts no test that is skipped
+        elif not self.attempt.test:  # Python 3.12.1 starts no test that is skipped
             self.session.account.end(self.session.names.name(test), "skipped", reason, title=title(test))
             if self.session.parallel:  # a class that another process skipped is told as one of its tests
                 self.session.skipped["%s.%s" % (type(test).__module__, type(test).__qualname__)] = reason
         else:
-            self.learn("skipped", reason)
+            self.attempt.learn("skipped", reason)
 
     def addExpectedFailure(self: Any, test: Any, err: Any) -> None:  # noqa: N802
         if not self.session.account.interrupted:
             super().addExpectedFailure(test, err)  # type: ignore[misc]
-            self.learn("passed")
+            self.attempt.learn("passed")
 
     def addUnexpectedSuccess(self: Any, test: Any) -> None:  # noqa: N802
         super().addUnexpectedSuccess(test)  # type: ignore[misc]
-        self.learn("passed")
-        self.unexpected = True
+        self.attempt.learn("passed")
+        self.attempt.unexpected = True
 
 
 class Names:
