@@ -395,19 +395,3 @@ def test_a_workspace_may_itself_be_among_installed_packages(provider, tmp_path):
     new, copied = both(lab, measurer, {"second.py": PROJECT["second.py"].replace("VALUE = 1", "VALUE = 2")})
     assert agree(new, copied)
     assert copied.outcome("tests/test_values.py::test_second") is Outcome.FAILED
-
-
-def test_a_copied_run_keeps_nothing_for_a_later_one_and_a_test_sees_no_difference(provider, tmp_path):
-    test = "def test_cache(pytestconfig):\n    assert pytestconfig.pluginmanager.has_plugin('lfplugin')\n"
-    command = PYTEST.replace(" -p no:cacheprovider", "")
-    lab = Lab(provider, tmp_path, {**PROJECT, "tests/test_cache.py": test}, command)
-    measurer = lab.measurer()
-    assert lab.baseline.outcome("tests/test_cache.py::test_cache") is Outcome.PASSED
-    assert measurer.rules.warm is not None
-    warm, kept = measurer.rules.warm, []
-    for changed in ([], None):
-        request = warm.request((), changed, "/tmp/report", "nonce", measurer.rules.limits)
-        with provider.scratch(lab.base, lab.base, (), warm.template) as box:
-            assert box.perform(request, timeout_s=100).exit_code == 0
-            kept.append(box.exec(["ls", ".pytest_cache"], timeout_s=100).exit_code)
-    assert 0 not in kept

@@ -10,7 +10,7 @@ import os
 import random
 import stat
 import sys
-from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, Tuple
 
 import pytest
 
@@ -38,20 +38,6 @@ class FrozenImports:
         if gc.get_threshold() == SELDOM:
             gc.set_threshold(*self.usual)
         gc.freeze()
-
-
-class NoCache:
-    """Prevent pytest from storing data for later runs (last failures, new tests): nothing of a copy's folder is kept.
-    With `--stepwise` some versions of pytest write all the same."""
-
-    @pytest.hookimpl(hookwrapper=True, trylast=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
-        """Run the tests, then disable the plugins that would write."""
-        yield
-        plugins = session.config.pluginmanager
-        for name in ("lfplugin", "nfplugin"):
-            if plugins.has_plugin(name):
-                plugins.unregister(name=name)
 
 
 def clear_caches() -> None:

@@ -10,7 +10,7 @@ import threading
 from typing import Any, Dict, NoReturn, Optional
 
 from .ahead import installed, packed
-from .copies import FrozenImports, NoCache, clear_caches, reseed
+from .copies import FrozenImports, clear_caches, reseed
 from .reporter import Reporter, clean_environment, first_hook
 from .scripts import run_as_main
 from .stops import Request, Stopper
@@ -66,7 +66,7 @@ class PytestSession:
         name = self.request["session"]["plugin"]
         module = type(sys)(name, "PYTEST_DONT_REWRITE")
         clean_environment(name, [name])
-        others = [FrozenImports(), NoCache(), *([self.stops] if self.stops else [])]
+        others = [FrozenImports(), *([self.stops] if self.stops else [])]
         module.pytest_load_initial_conftests = first_hook(self.reporter, [name, *OURS], *others)  # type: ignore[attr-defined]
         sys.modules[name] = module
         os.environ["PYTEST_ADDOPTS"] = ("-p %s %s" % (name, os.environ.get("PYTEST_ADDOPTS", ""))).strip()
