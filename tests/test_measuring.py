@@ -560,6 +560,10 @@ def test_a_spectrum_survives_a_journal(spectrum):
     assert Spectrum.from_json(json.loads(json.dumps(spectrum.to_json()))) == spectrum
 
 
+def test_a_spectrum_that_was_not_recorded_is_empty():
+    assert Spectrum.from_json({}) == Spectrum()
+
+
 def test_a_measurer_for_a_known_baseline_runs_nothing(lab, measurer):
     again = Measurer(lab.provider, lab.task, lab.base, lab.baseline)
     assert again.rules == measurer.rules

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.files import to_json
 from agent.measure import Outcome
 from agent.measure.diffs import FilePatch
+from agent.parsing import adapter, loads
 
 Lines = Mapping[str, tuple[int, ...]]
 """The executed 1-based lines, sorted, by file (relative to the workspace, `/`-separated)."""
@@ -32,30 +34,14 @@ class Spectrum:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, for a journal."""
-        return {
-            "outcomes": {test: outcome.value for test, outcome in self.outcomes.items()},
-            "executed": {test: _lists(lines) for test, lines in self.executed.items()},
-            "imported": _lists(self.imported),
-            "problem": self.problem,
-        }
+        plain: dict[str, Any] = loads(to_json(self))
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Spectrum:
-        """Read the output of `to_json`. Raises KeyError or ValueError for anything else."""
-        return cls(
-            outcomes={test: Outcome(value) for test, value in data["outcomes"].items()},
-            executed={test: _tuples(lines) for test, lines in data["executed"].items()},
-            imported=_tuples(data["imported"]),
-            problem=data["problem"],
-        )
-
-
-def _lists(lines: Lines) -> dict[str, list[int]]:
-    return {path: list(numbers) for path, numbers in lines.items()}
-
-
-def _tuples(lines: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    return {path: tuple(numbers) for path, numbers in lines.items()}
+        """Read the output of `to_json`; what is missing is empty. Raises ValueError for other data."""
+        spectrum: Spectrum = adapter(Spectrum).validate_python(data)
+        return spectrum
 
 
 def affected(spectrum: Spectrum, patches: Iterable[FilePatch]) -> frozenset[str]:
