@@ -45,7 +45,8 @@ def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
     before = {test: baseline.outcome(test) for test in after}
     failing = [test for test, end in after.items() if end not in ENDED_WELL]
     failed = {test for test, end in before.items() if end is not None and end not in ENDED_WELL}
-    left = {test for test, end in after.items() if end is Outcome.SKIPPED and _was_left_out(report, test)}
+    said = report.messages
+    left = {t for t, end in after.items() if end is Outcome.SKIPPED and said.get(t, "").startswith(NOT_RUN)}
     return Comparison(
         fixed=tuple(test for test, end in after.items() if end is Outcome.PASSED and test in failed),
         newly_broken=tuple(test for test in regressions(baseline, report) if test not in left),
@@ -65,7 +66,3 @@ def _ends(baseline: SuiteReport, report: SuiteReport) -> Mapping[str, Outcome]:
         known = [each for each in baseline.outcomes if holds(test, each)] if inside else []
         ends |= dict.fromkeys(known or [test], end)
     return ends
-
-
-def _was_left_out(report: SuiteReport, test: str) -> bool:
-    return report.messages.get(test, "").startswith(NOT_RUN)

@@ -66,7 +66,8 @@ class Results:
         if self._folder is None:
             return None
         try:
-            report = _decode(self._file(self._folder, key).read_bytes())
+            data = loads(self._file(self._folder, key).read_bytes())
+            report: SuiteReport = adapter(SuiteReport).validate_python(data)
         except (FileNotFoundError, ValueError):
             return None
         self.put(key, report)
@@ -74,9 +75,3 @@ class Results:
 
     def _file(self, folder: Path, key: Key) -> Path:
         return folder / f"{sha256(repr((self._rules, key)).encode()).hexdigest()}.json"
-
-
-def _decode(data: bytes) -> SuiteReport:
-    """Raises ValueError when the data is not a report."""
-    report: SuiteReport = adapter(SuiteReport).validate_python(loads(data))
-    return report
