@@ -12,10 +12,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.counting import counted, first_of
+from agent.counting import first_of
 from agent.measure import SuiteReport
 from agent.measure.adapters.registry import OF_PYTHON
 from agent.measure.baseline import Baseline
@@ -154,8 +154,9 @@ class Scopes:
         changed = self._changed(snapshot, changes)
         near = self._by_coverage(snapshot, tuple(changed)) or self._by_imports(changed)
         tests = tuple(self._filled(near, changed))
+        listed = first_of([f"`{path}`" for path in changed], NAMED)
         which = "those that reach" if tests == tuple(near) else "those that best reach"
-        return Scope(tests, f"{which if tests else 'none reaches'} {_listed(changed)}")
+        return Scope(tests, f"{which if tests else 'none reaches'} {listed}")
 
     def _counts(self, change: Change) -> bool:
         """Whether tests can see the change: protected files are restored, git's own are not part of a patch, and pages
@@ -243,8 +244,3 @@ def _is_page(path: str) -> bool:
     *folders, name = path.lower().split("/")
     stem, _, suffix = name.rpartition(".")
     return suffix in TEXT and (not DOCUMENTATION.isdisjoint(folders) or stem in CHANGE_LOGS)
-
-
-def _listed(paths: Collection[str]) -> str:
-    more = f" and {counted(len(paths) - NAMED, 'more file')}" if len(paths) > NAMED else ""
-    return ", ".join(f"`{path}`" for path in list(paths)[:NAMED]) + more
