@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from agent.measure import Outcome
+from agent.measure.logs.lines import outcome_of
 
 BEGINS = re.compile(r"test (.+?)(?: - should panic)? \.\.\. ?(.*)")
 ENDS = re.compile(r"(ok|FAILED|ignored)\b.*")
 BOUNDARY = re.compile(r"running \d+ tests?|test result: .*")
-OUTCOMES = {"ok": Outcome.PASSED, "FAILED": Outcome.FAILED, "ignored": Outcome.SKIPPED}
 
 
 def cargo(text: str) -> Iterator[tuple[str, Outcome]]:
@@ -22,5 +22,5 @@ def cargo(text: str) -> Iterator[tuple[str, Outcome]]:
         elif BOUNDARY.fullmatch(line.strip()):
             waiting = ""
         if waiting and (ends := ENDS.fullmatch(line.strip())):
-            yield waiting, OUTCOMES[ends[1]]
+            yield waiting, outcome_of(ends[1])
             waiting = ""

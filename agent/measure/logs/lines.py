@@ -11,7 +11,7 @@ from agent.measure import Outcome
 Ends = Iterator[tuple[str, Outcome]]
 
 _PASSED = ("ok", "OK", "pass", "passed", "Passed", "PASS", "PASSED", "SUCCESS", ".", "✓", "✔", "√")
-_SKIPPED = ("skip", "skipped", "SKIP", "SKIPPED", "O", "○", "✎", "↓", "↩", "□", "﹣")
+_SKIPPED = ("skip", "skipped", "SKIP", "SKIPPED", "ignore", "ignored", "O", "○", "✎", "↓", "↩", "□", "﹣")
 _WORDS: Mapping[str, Outcome] = {
     **dict.fromkeys(_PASSED, Outcome.PASSED),
     **dict.fromkeys(_SKIPPED, Outcome.SKIPPED),

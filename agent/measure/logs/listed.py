@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 from agent.measure import Outcome
@@ -30,20 +31,15 @@ CLOSES = re.compile(r"</(\w+)>")
 BLOCKS = {"{": "}", "[": "]"}
 
 
-def chart_js(text: str) -> Ends:
-    """Karma with Chrome; the space after the name is kept."""
-    return _by_browser(CHROME, text)
-
-
-def bpmn_js(text: str) -> Ends:
-    """Karma with PhantomJS or headless Chrome; the space after the name is kept."""
-    return _by_browser(BROWSER, text)
-
-
 def _by_browser(pattern: re.Pattern[str], text: str) -> Ends:
+    """Karma's failures; the space after the name is kept."""
     for line in text.split("\n"):
         if line.endswith("FAILED") and (match := pattern.search(line)):
             yield match[1], Outcome.FAILED
+
+
+chart_js = partial(_by_browser, CHROME)
+bpmn_js = partial(_by_browser, BROWSER)
 
 
 def marked(text: str) -> Ends:

@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from agent.measure import Outcome
 from agent.measure.documents import root
-from agent.measure.logs.lines import by_line
+from agent.measure.logs.lines import by_line, outcome_of
 
 automake = by_line(r"(?P<end>PASS|FAIL|SKIP): (?P<test>.+)")
 """`make check`: the script's name."""
@@ -60,8 +60,7 @@ def _parts(document: ET.Element) -> Iterator[tuple[str, Outcome]]:
 
 def redis(text: str) -> Iterator[tuple[str, Outcome]]:
     """Redis and relatives; they print the place of failures only."""
-    ends = {"ok": Outcome.PASSED, "err": Outcome.FAILED}
     for line in text.split("\n"):
         if match := REDIS.fullmatch(line.strip()):
             test = PLACE.sub("", match[2]) if match[1] == "err" else match[2]
-            yield test, ends.get(match[1], Outcome.SKIPPED)
+            yield test, outcome_of(match[1])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from agent.measure import Outcome
-from agent.measure.logs.lines import Ends
+from agent.measure.logs.lines import Ends, outcome_of
 
 PASSING = re.compile(r"\d+\spassing")
 HIGHLIGHT_END = re.compile(r"\n[ \t]*\d+ passing")
@@ -23,7 +23,6 @@ RUNNING = re.compile(r"Running:(.*)\)\n{3}\s{2}(.*)\n")
 BROKEN = re.compile(r"^\s{4}\d+\)\s(.*)", re.MULTILINE)
 DONE = re.compile(r"^\s{4}✓\s(.*)\(", re.MULTILINE)
 KARMA = re.compile(r"(\s*)([✔✖])?\s(.*)")
-TICKS = {"✓": Outcome.PASSED, "✔": Outcome.PASSED, "✕": Outcome.FAILED, "✗": Outcome.FAILED, "✖": Outcome.FAILED}
 
 
 class Suites:
@@ -53,7 +52,7 @@ def calypso(text: str) -> Ends:
             mark, _, label = line.strip().partition(" ")
             if label and mark in ("✓", "✕"):
                 named = LAST_MILLISECONDS.sub("", label)
-                yield f"{' - '.join(suites.names)} - {named}".strip(), TICKS[mark]
+                yield f"{' - '.join(suites.names)} - {named}".strip(), outcome_of(mark)
             else:
                 suites.see(line)
 
@@ -106,7 +105,7 @@ def next_js(text: str) -> Ends:
                 continue
             mark = next((mark for mark in "✗✓" if mark in line), "")
             if mark:
-                yield " - ".join([*suites.names, line.partition(mark)[2].lstrip()]), TICKS[mark]
+                yield " - ".join([*suites.names, line.partition(mark)[2].lstrip()]), outcome_of(mark)
             else:
                 suites.see(line)
 
@@ -143,7 +142,7 @@ def karma(text: str) -> Ends:
             continue
         indent, mark, label = match.groups()
         if mark:
-            yield " > ".join([*suites, label]), TICKS[mark]
+            yield " > ".join([*suites, label]), outcome_of(mark)
         elif indent and len(indent) > current:
             suites.append(label)
             current = len(indent)
