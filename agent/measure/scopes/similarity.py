@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from math import log, sqrt
-from posixpath import basename, dirname
+from posixpath import basename, commonprefix, dirname
 
 from agent.measure.scopes.changed import FileChange
 from agent.measure.scopes.index import Index
@@ -177,14 +177,6 @@ def _shared_part(folders: list[str], others: list[str]) -> float:
     """How far two folders agree, from either end; the first part of one may be the project's own package."""
     if folders == others or folders[1:] == others:
         return 1.0
-    shared = 0
-    for one, other in zip(reversed(folders), reversed(others), strict=False):
-        if one != other:
-            break
-        shared += 1
-    start = 0
-    for one, other in zip(folders[1:], others[1:] if others[:1] == folders[:1] else others, strict=False):
-        if one != other:
-            break
-        start += 1
-    return max(shared, start) / max(len(folders), len(others), 1)
+    end = commonprefix([folders[::-1], others[::-1]])
+    start = commonprefix([folders[1:], others[1:] if others[:1] == folders[:1] else others])
+    return max(len(start), len(end)) / max(len(folders), len(others), 1)
