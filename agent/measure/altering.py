@@ -81,12 +81,6 @@ class _Copied(ast.NodeTransformer):
         self.name, self.words, self.marker = name, words, marker
         self.expected: frozenset[str] = frozenset()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # ast's name
-        return self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._function(node)
-
     def _function(self, node: Function) -> ast.AST:
         outer, self.expected = self.expected, _expected(node)
         parameters = self.expected & _parametrised(node)
@@ -103,6 +97,8 @@ class _Copied(ast.NodeTransformer):
             begin.append(ast.Expr(self.call("enter", _literal(words), _literal(used))))
         _insert(node.body, begin)
         return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _function  # noqa: N815  # ast's names
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         match node.targets:
