@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.measure.automation import nox, tox
@@ -76,7 +76,7 @@ def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] 
 
 def _inner(box: Sandbox, command: str, session: ToolSession, call: Call, outer: Mapping[str, str]) -> Inner:
     folder = session.folder.rstrip("/")
-    environment = f"{folder}/bin" if folder and _executable(box, [f"{folder}/bin"]) else ""
+    environment = f"{folder}/bin" if folder and _executable(box, f"{folder}/bin") else ""
     argv = [_program(box, call.argv[0], folder, environment), *call.argv[1:]]
     env = {**outer, **call.env}
     if environment:
@@ -99,14 +99,14 @@ def _program(box: Sandbox, word: str, folder: str, environment: str) -> str:
     name = word.removeprefix(f"{folder}/bin/") if folder else word
     if "/" in name:
         return name
-    if environment and _executable(box, [f"{environment}/{name}"]):
+    if environment and _executable(box, f"{environment}/{name}"):
         return f"{environment}/{name}"
     found = box.exec(["/bin/sh", "-c", 'command -v "$0"', name], timeout_s=LOOK_S).exit_code == 0
     return "python3" if name == "python" and not found else name
 
 
-def _executable(box: Sandbox, paths: Sequence[str]) -> bool:
-    return box.exec(["/bin/sh", "-c", 'test -x "$0"', *paths], timeout_s=LOOK_S).exit_code == 0
+def _executable(box: Sandbox, path: str) -> bool:
+    return box.exec(["/bin/sh", "-c", 'test -x "$0"', path], timeout_s=LOOK_S).exit_code == 0
 
 
 def _path(box: Sandbox, env: Mapping[str, str]) -> str:
