@@ -99,14 +99,13 @@ class Account:
         self.ended.add(test)
         self.timeouts_left -= outcome == "timeout"
         self.regressions_left -= outcome != "passed" and test in self.must_pass
-        named = {"title": title} if title else {}
-        facts = {"id": test, "outcome": outcome, "seconds": round(seconds, 6), "message": message}
-        self.say("test", unexpected=unexpected and outcome == "passed", **facts, **named)
+        facts = {"id": test, "outcome": outcome, "seconds": round(seconds, 6), "message": message, "title": title}
+        self.say("test", unexpected=unexpected and outcome == "passed", **facts)
 
     def interrupt(self, test: str, title: str = "") -> None:
         """Report that the run had no time for a test."""
         self.reported.add(test)
-        self.say("late", id=test, **({"title": title} if title else {}))
+        self.say("late", id=test, title=title)
 
     def leave_out(self, test: str, title: str = "") -> None:
         """Report that a test is left out because the run is over."""
