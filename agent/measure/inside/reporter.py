@@ -24,7 +24,7 @@ from .channel import Channel
 from .failures import Failures
 from .installed import copies
 from .rewritten import Rewriter
-from .wanted import Wanted
+from .wanted import Wanted, functions_in
 
 TRACEBACKS = ("ExceptionChainRepr", "ReprExceptionInfo")
 """pytest's representations of an exception without special text from an item or plugin."""
@@ -117,8 +117,8 @@ class Reporter:
             return True
         if self.account is not None and self.account.time_is_up and self.has_tests(path):
             file = os.path.relpath(path, self.root).replace(os.sep, "/")
-            for name in _functions(path) or [""]:
-                self.say("late", id=file + name)
+            for test in [file + "::" + name for name in functions_in(path, FUNCTION)] or [file]:
+                self.say("late", id=test)
             self.unread_late = True
             return True
         return None
@@ -295,15 +295,6 @@ class Reporter:
         if self.account is not None:
             installed = {} if self.wanted.ids else copies(self.root)
             self.account.close(int(session.exitstatus), collected=self.found, copies=installed)
-
-
-def _functions(path: str) -> list[str]:
-    """The tests in a file, judged by its lines."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as text:
-            return ["::" + name for name in FUNCTION.findall(text.read())]
-    except OSError:
-        return []
 
 
 def _file(item: Any) -> str:

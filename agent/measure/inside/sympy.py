@@ -23,7 +23,7 @@ except ImportError:  # SymPy's runner is its own
 from .account import Account, clock, open_channel
 from .failures import Failures
 from .scripts import ImportListener, run_as_main
-from .wanted import covers
+from .wanted import covers, functions_in
 
 if pytest is not None:
     from .reporter import Reporter, first_hook
@@ -101,7 +101,7 @@ class SympySession:
         """Run one file; without time for it, only list its functions."""
         self.file, self.path, self.selected, self.current = self.relative_path(filename), filename, [], ""
         if self.account.finished:
-            for name in _functions(filename):
+            for name in functions_in(filename, FUNCTION):
                 self.take(name, tests._kw)
         else:
             with contextlib.suppress(EndOfFile):
@@ -214,15 +214,6 @@ def _raised(error: BaseException) -> Any:
         raise error
     except type(error):
         return sys.exc_info()
-
-
-def _functions(filename: str) -> list[str]:
-    """The names of the test functions in a file, without running or parsing it: some files take seconds."""
-    try:
-        with open(filename, encoding="utf-8", errors="replace") as file:
-            return FUNCTION.findall(file.read())
-    except OSError:
-        return []
 
 
 def _matches(keywords: Any, name: str) -> bool:
