@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Collection
 from typing import Any
 
 from .alarm import Alarm, OutOfTime
@@ -131,12 +132,7 @@ def open_channel(request: dict[str, Any]) -> Channel:
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:
         request["root"] = os.path.realpath(file.read().rstrip("\n"))
     shutil.rmtree(folder, ignore_errors=True)
-    sys.path[:] = [entry for entry in sys.path if entry != folder]
-    rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry != folder]
-    if any(rest):
-        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+    clean_environment(folder, ())
     for name in [name for name in sys.modules if name.startswith(request["package"] + ".")]:
         if name != "__main__":
             del sys.modules[name]
@@ -145,3 +141,23 @@ def open_channel(request: dict[str, Any]) -> Channel:
     channel.open(request["report"], request["nonce"])
     channel.say("open")
     return channel
+
+
+def clean_environment(folder: str, plugins: Collection[str]) -> None:
+    """Undo what made Python and pytest find our programs, so that tests and their child processes do not see them."""
+    if "PYTHONPATH" in os.environ:
+        rest = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry != folder]
+        _set("PYTHONPATH", os.pathsep.join(rest))
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    _set("PYTEST_PLUGINS", ",".join(p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p not in plugins))
+    options = os.environ.get("PYTEST_ADDOPTS", "")
+    for name in plugins:
+        options = options.replace("-p " + name, "")
+    _set("PYTEST_ADDOPTS", options.strip())
+
+
+def _set(variable: str, value: str) -> None:
+    if value:
+        os.environ[variable] = value
+    else:
+        os.environ.pop(variable, None)

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from .account import Account, Attempt, clock
+from .account import Account, Attempt, clean_environment, clock
 from .alarm import OutOfTime
 from .channel import Channel
 from .failures import Failures
@@ -347,23 +347,3 @@ def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> C
             early_config.pluginmanager.register(plugin)
 
     return pytest_load_initial_conftests
-
-
-def clean_environment(folder: str, plugins: Collection[str]) -> None:
-    """Undo what made pytest find our plugins, so that tests and their child processes do not see them."""
-    if "PYTHONPATH" in os.environ:
-        rest = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry != folder]
-        _set("PYTHONPATH", os.pathsep.join(rest))
-    sys.path[:] = [entry for entry in sys.path if entry != folder]
-    _set("PYTEST_PLUGINS", ",".join(p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p not in plugins))
-    options = os.environ.get("PYTEST_ADDOPTS", "")
-    for name in plugins:
-        options = options.replace("-p " + name, "")
-    _set("PYTEST_ADDOPTS", options.strip())
-
-
-def _set(variable: str, value: str) -> None:
-    if value:
-        os.environ[variable] = value
-    else:
-        os.environ.pop(variable, None)

@@ -9,9 +9,10 @@ import sys
 import threading
 from typing import Any, Dict, NoReturn, Optional
 
+from .account import clean_environment
 from .ahead import installed, packed
 from .copies import FrozenImports, clear_caches, reseed
-from .reporter import Reporter, clean_environment, first_hook
+from .reporter import Reporter, first_hook
 from .scripts import run_as_main
 from .stops import Request, Stopper
 
