@@ -109,6 +109,15 @@ def test_what_a_run_takes_besides_its_tests_is_taken_off_the_next_scope_but_neve
 
 
 @pytest.mark.namespace
+def test_sources_without_which_tests_are_chosen_are_logged(lab, measurer, caplog):
+    large = lab.state({"large.py": "#" * 3_000_001})
+    caplog.set_level("INFO")
+    scopes = Scopes(lab.provider, large, measurer.baseline, measurer.rules.protection, LISTED)
+    assert set(scopes.index.files) == set(FILES)
+    assert "1 Python file is too large" in caplog.text
+
+
+@pytest.mark.namespace
 def test_scopes_learn_from_each_run_of_a_scope_how_long_it_took(lab, measurer, monkeypatch):
     learned = []
     monkeypatch.setattr(Scopes, "learn", lambda scopes, report: learned.append(report))

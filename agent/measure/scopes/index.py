@@ -1,6 +1,6 @@
 """The index of a workspace: what each Python file imports, defines and mentions, as `inside.imports` noted it.
 
-It is built without running any project code, and may be kept as JSON as long as the state is.
+It is built without running any project code.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent.counting import counted
 from agent.measure.inside import program_source
 from agent.parsing import loads, reason
 from sandboxes import Sandbox
@@ -86,10 +87,10 @@ class Index:
             vocabulary = [str(word) for word in data["vocabulary"]]
             files = {str(path): _source(entry, vocabulary) for path, entry in sorted(data["files"].items())}
             left_out = int(data["left_out"])
-            problem = data.get("problem") or (f"{left_out} Python files are too large or too many" if left_out else "")
         except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
             raise ValueError(f"not an index of imports: {error!r}") from error
-        return cls(files, str(problem))
+        problem = f"{counted(left_out, 'Python file is', 'Python files are')} too large or too many"
+        return cls(files, problem if left_out else "")
 
 
 def read_index(box: Sandbox) -> Index:

@@ -139,6 +139,8 @@ class Scopes:
             if self._index is None:
                 with self._provider.at(self._base) as box:
                     self._index = read_index(box)
+                if self._index.problem:
+                    log.info("tests are chosen without some of the imports: %s", self._index.problem)
             return self._index
 
     def test_files(self) -> tuple[str, ...]:
