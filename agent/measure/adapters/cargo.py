@@ -7,12 +7,12 @@ pass. Tests inside a source cannot be restored either; a patch that changes one 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent.measure import Outcome
 from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.inside.cutting import cut, ending
+from agent.measure.inside.wanted import numbered
 from agent.measure.logs.cargo import cargo
 from agent.measure.reading import Transcript
 from agent.measure.warm.plugins import Limits, RunNames
@@ -85,12 +85,9 @@ def _names(tests: Iterable[str]) -> dict[str, str]:
     """Names of doctests without line numbers, which any change above them moves. Further doctests of the same item are
     numbered."""
     lines = {test: int(match[2]) for test in tests if (match := DOCUMENTED.fullmatch(test))}
-    seen, names = Counter[str](), dict[str, str]()
-    for test in sorted(lines, key=lambda test: lines[test]):
-        name = DOCUMENTED.sub(r"\1\3", test)
-        seen[name] += 1
-        names[test] = f"{name} ({seen[name]})" if seen[name] > 1 else name
-    return names
+    seen = dict[str, int]()
+    in_order = sorted(lines, key=lambda test: lines[test])
+    return {test: numbered(DOCUMENTED.sub(r"\1\3", test), seen) for test in in_order}
 
 
 def _messages(lines: list[str]) -> dict[str, str]:

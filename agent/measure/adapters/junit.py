@@ -17,6 +17,7 @@ from agent.measure import Outcome
 from agent.measure.adapters import MESSAGE_BYTES, PROC, Adapter, Invocation, RunOutput
 from agent.measure.documents import root
 from agent.measure.inside.cutting import cut
+from agent.measure.inside.wanted import numbered
 from agent.measure.reading import Transcript
 from agent.measure.warm.plugins import Limits, RunNames
 
@@ -45,10 +46,8 @@ def _read_file(transcript: Transcript, suites: ET.Element) -> None:
     seen: dict[str, int] = {}
     for case in suites.iter("testcase"):
         name = "::".join(filter(None, (case.get("classname", ""), case.get("name", "")))) or "?"
-        seen[name] = seen.get(name, 0) + 1
-        test = name if seen[name] == 1 else f"{name} ({seen[name]})"
         outcome, message = _ended(case)
-        transcript.test(test, outcome, _seconds(case), message)
+        transcript.test(numbered(name, seen), outcome, _seconds(case), message)
 
 
 def _ended(case: ET.Element) -> tuple[Outcome, str]:

@@ -23,7 +23,7 @@ except ImportError:  # SymPy's runner is its own
 from .account import Account, clock, open_channel
 from .failures import Failures
 from .scripts import ImportListener, run_as_main
-from .wanted import covers, functions_in
+from .wanted import covers, functions_in, numbered
 
 if pytest is not None:
     from .reporter import Reporter, first_hook
@@ -118,7 +118,7 @@ class SympySession:
         test = "%s::%s" % (self.file, name)
         taken = covers(self.wanted, test) if self.wanted else _matches(keywords, name)
         if taken:
-            self.selected.append(_numbered(test, self.taken))
+            self.selected.append(numbered(test, self.taken))
         return taken
 
     # -- the tests
@@ -129,7 +129,7 @@ class SympySession:
             raise EndOfFile
         original(function)
         test = "%s::%s" % (self.file, function.__name__)
-        self.current = _numbered(test, self.run)
+        self.current = numbered(test, self.run)
         self.account.begin(self.current)
         self.began = clock()
         self.account.arm()
@@ -201,12 +201,6 @@ def _around(original: Callable[..., Any], method: Callable[..., Any]) -> Callabl
         return method(functools.partial(original, one), one, *arguments, **options)
 
     return call
-
-
-def _numbered(test: str, seen: dict[str, int]) -> str:
-    """A repeated name is another test."""
-    seen[test] = seen.get(test, 0) + 1
-    return test if seen[test] == 1 else "%s (%d)" % (test, seen[test])
 
 
 def _raised(error: BaseException) -> Any:

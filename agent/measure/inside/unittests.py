@@ -15,7 +15,7 @@ from typing import Any
 from .account import Account, Attempt, clock, getpid, open_channel
 from .alarm import OutOfTime
 from .failures import Failures
-from .wanted import covers
+from .wanted import covers, numbered
 
 FIXTURES = ("_handleClassSetUp", "_handleModuleFixture", "_tearDownPreviousClass", "_handleModuleTearDown")
 """Methods of a suite that call the fixtures of classes and modules."""
@@ -313,9 +313,7 @@ class Names:
 
     def name(self, test: Any) -> str:
         """A repeated id is another test, for example of a class that two modules share."""
-        known = self.known(test)
-        self.seen[known] = self.seen.get(known, 0) + 1
-        return known if self.seen[known] == 1 else "%s (%d)" % (known, self.seen[known])
+        return numbered(self.known(test), self.seen)
 
     def known(self, test: Any) -> str:
         if type(test).__name__ == "_FailedTest":

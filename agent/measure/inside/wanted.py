@@ -1,4 +1,4 @@
-"""Which tests are wanted, and what need not be collected for them. Stdlib only, Python 3.8 and later.
+"""The ids of tests: which are wanted, and what need not be collected for them. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -74,6 +74,12 @@ def covers(wanted: Collection[str], nodeid: str) -> bool:
         return True
     parts = nodeid.split("[", 1)[0].split("::")
     return any("::".join(parts[:end]) in wanted for end in range(1, len(parts) + 1))
+
+
+def numbered(test: str, seen: dict[str, int]) -> str:
+    """The id of the next test of this name: a repeated name is another test."""
+    seen[test] = seen.get(test, 0) + 1
+    return test if seen[test] == 1 else "%s (%d)" % (test, seen[test])
 
 
 def leading(wanted: Collection[str]) -> dict[str, set[str]]:
