@@ -303,7 +303,7 @@ def print_ranks(near: Sequence[RelatedTest], wanted: Sequence[str], changed: Map
     for path, change in changed.items():
         print(f"{path}: {', '.join(sorted(change.names))}")
     for each in near[:10]:
-        print(f"    {each.distance:6.2f} {each.file}: {each.why}")
+        print(f"    {each.distance:6.2f} {each.file}: {each.steps} steps")
     for file in wanted:
         place = places.get(file)
         print(f"{file}: " + ("not in the list" if place is None else f"{place + 1}, {near[place]}"))

@@ -39,17 +39,6 @@ class Edge:
     """The names that it imports; None: unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPath:
-    """The shortest path from a file to a change."""
-
-    steps: float
-    through: str
-    """The next file on the path; empty: this is the changed file itself."""
-    end: str
-    """The changed file."""
-
-
 class ImportGraph:
     """Which files of an index need which."""
 
@@ -62,23 +51,24 @@ class ImportGraph:
                 if needed != path and needed in index.files:
                     _keep(self._needed_by.setdefault(needed, {}), path, edge)
 
-    def shortest_paths(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, ImportPath]:
-        """The shortest path to a changed file from each file that has one. `touched` gives for each changed file its
-        top-level names that are changed (0) or use a changed one at that distance; None: any may be."""
-        found: dict[str, ImportPath] = {}
-        pending: list[tuple[float, str, str, str]] = []
-        for path, names in sorted(touched.items()):
-            heappush(pending, (0.0, path, "", path))
+    def steps(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, float]:
+        """The steps to the nearest changed file from each file that a path leads from. `touched` gives for each
+        changed file its top-level names that are changed (0) or use a changed one at that distance; None: any may
+        be."""
+        found: dict[str, float] = {}
+        pending: list[tuple[float, str]] = []
+        for path, names in touched.items():
+            heappush(pending, (0.0, path))
             for user, steps in self._users(path, names):
-                heappush(pending, (steps, user, path, path))
+                heappush(pending, (steps, user))
         while pending:
-            steps, path, through, end = heappop(pending)
+            steps, path = heappop(pending)
             if path in found:
                 continue
-            found[path] = ImportPath(steps, through, end)
+            found[path] = steps
             for user, edge in self._needed_by.get(path, {}).items() if path not in touched else ():
                 if user not in found:
-                    heappush(pending, (steps + edge.cost, user, path, end))
+                    heappush(pending, (steps + edge.cost, user))
         return found
 
     def _users(self, path: str, names: Mapping[str, int] | None) -> Iterator[tuple[str, float]]:

@@ -14,7 +14,7 @@ from posixpath import basename, dirname
 
 from agent.measure.scopes.changed import FileChange
 from agent.measure.scopes.index import Index
-from agent.measure.scopes.reach import BESIDE, ImportGraph, ImportPath
+from agent.measure.scopes.reach import ImportGraph
 from agent.measure.scopes.similarity import Similarity
 
 UNLIKE_NAME, UNLIKE_WORDS = 2.0, 3.0
@@ -35,8 +35,8 @@ class RelatedTest:
     distance: float
     """0 for a changed file itself; else the square root of the import steps, as far steps differ little, plus up to 5
     when name and words do not match."""
-    why: str
-    """The reason, for people."""
+    steps: float | None
+    """Import steps to the change, for people; None: no path leads there."""
 
 
 def related(index: Index, changed: Mapping[str, FileChange], tests: Collection[str]) -> list[RelatedTest]:
@@ -46,19 +46,19 @@ def related(index: Index, changed: Mapping[str, FileChange], tests: Collection[s
     """
     files = tuple(sorted(set(tests)))
     graph, similarity = _prepared(index, files)
-    paths = graph.shortest_paths({path: change.touched for path, change in changed.items()})
+    steps = graph.steps({path: change.touched for path, change in changed.items()})
     names, words = similarity.by_name(changed), similarity.by_words(changed)
-    deciding = min((path for path in changed if _decides(path)), default="")
-    found = [RelatedTest(file, 0.0, "it is changed itself") for file in files if file in changed]
+    deciding = any(map(_decides, changed))
+    found = [RelatedTest(file, 0.0, 0.0) for file in files if file in changed]
     for file in files:
         if file in changed:
             continue
-        path, name, word = paths.get(file), names.get(file, 0.0), words.get(file, 0.0)
-        if path is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
+        path_steps, name, word = steps.get(file), names.get(file, 0.0), words.get(file, 0.0)
+        if path_steps is None and name < ALIKE_NAME and word < ALIKE_WORDS and not deciding:
             continue
-        steps = path.steps if path else UNREACHED
-        distance = sqrt(steps) + UNLIKE_NAME * (1 - name) + UNLIKE_WORDS * (1 - word)
-        found.append(RelatedTest(file, round(distance, 3), _why(path, name, word, changed, deciding)))
+        far = sqrt(UNREACHED if path_steps is None else path_steps)
+        distance = far + UNLIKE_NAME * (1 - name) + UNLIKE_WORDS * (1 - word)
+        found.append(RelatedTest(file, round(distance, 3), path_steps))
     return sorted(found, key=lambda near: (near.distance, near.file))
 
 
@@ -74,21 +74,3 @@ def _decides(path: str) -> bool:
     if name in DECIDING or (name.startswith("requirements") and name.endswith((".txt", ".in"))):
         return name != "conftest.py" or not dirname(path)
     return name == "__init__.py" and path.removeprefix("src/").count("/") == 1
-
-
-def _why(path: ImportPath | None, name: float, word: float, changed: Mapping[str, FileChange], deciding: str) -> str:
-    parts = list[str]()
-    if path is not None:
-        direct = path.through == path.end
-        parts.append(f"{_verb(path)} {path.end}" if direct else f"reaches {path.end} through {path.through}")
-    if name >= ALIKE_NAME:
-        parts.append("is named like it" if parts else f"is named like {min(changed)}")
-    if word >= ALIKE_WORDS:
-        parts.append("has words of the change")
-    return ", ".join(parts) or f"{deciding} decides how all tests are run"
-
-
-def _verb(path: ImportPath) -> str:
-    if path.end.endswith(".py"):
-        return "imports" if path.steps < BESIDE else "may load"
-    return "names" if path.steps < BESIDE else "lies near"
