@@ -144,7 +144,7 @@ ORDINARY = (
 def report(adapter: Adapter, data: bytes, exit_code: int) -> SuiteReport:
     """The report of a run that left this behind."""
     gathered = {"target/surefire-reports/TEST-calc.xml": data} if adapter.name in ("maven", "gradle") else {}
-    left = RunOutput("recorded", exit_code, b"" if gathered else data, gathered)
+    left = RunOutput("recorded", b"" if gathered else data, gathered)
     return from_transcript(adapter.read(left), ExecResult(exit_code, b"", b"", 0, 0, 1.0), (), adapter.name)
 
 
@@ -248,7 +248,7 @@ def test_tests_of_one_name_in_a_file_are_told_apart_and_in_two_files_have_to_agr
     assert list(report(ADAPTERS["junit"], twice, 1).outcomes) == ["a::b", "a::b (2)"]
     passed = b"<testsuite>" + case + b"</testsuite>"
     failed = passed.replace(b"/></", b"><error/></testcase></")
-    transcript = ADAPTERS["maven"].read(RunOutput("", 1, gathered={"1.xml": failed, "2.xml": passed}))
+    transcript = ADAPTERS["maven"].read(RunOutput("", gathered={"1.xml": failed, "2.xml": passed}))
     assert transcript.doubts
 
 

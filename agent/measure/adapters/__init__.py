@@ -43,7 +43,6 @@ class RunOutput:
     """The output of a test run, to be parsed."""
 
     nonce: str
-    exit_code: int
     report: bytes = b""
     """The content of `RunNames.report`, or the captured output; empty if there is none."""
     gathered: Mapping[str, bytes] = field(default_factory=dict)

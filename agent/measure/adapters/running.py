@@ -52,9 +52,9 @@ def _carry_out(box: Sandbox, invocation: Invocation, names: RunNames, limits: Li
         box.exec([*_find(invocation), "-delete"], timeout_s=timeout_s)
     result = box.exec(_argv(box, invocation, names), timeout_s=timeout_s)
     if result.timed_out:
-        return RunOutput(names.nonce, result.exit_code), result
+        return RunOutput(names.nonce), result
     report = _read(box, names.report)
-    output = RunOutput(names.nonce, result.exit_code, report, _gathered(box, invocation, timeout_s))
+    output = RunOutput(names.nonce, report, _gathered(box, invocation, timeout_s))
     return output, replace(result, stdout=report, stderr=b"") if invocation.captured else result
 
 
