@@ -36,9 +36,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ToolSession:
-    """A named session of nox, or environment of tox."""
+    """A session of nox, or environment of tox."""
 
-    name: str
     calls: tuple[Call, ...]
     folder: str = ""
     """The virtual environment that the tool creates for it; empty: none."""

@@ -49,7 +49,7 @@ def sessions(
         for statement in module.body:
             interpreter.assign(statement)
         interpreter.walk(function.body)
-        yield ToolSession(name, tuple(interpreter.calls), _folder(box, name))
+        yield ToolSession(tuple(interpreter.calls), _folder(box, name))
 
 
 def _parsed_arguments(given: Sequence[str]) -> tuple[list[str], str, list[str]]:

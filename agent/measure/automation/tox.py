@@ -31,7 +31,7 @@ OWN = frozenset(
     }
 )
 """Variables that tox itself sets in every environment."""
-SECTION = re.compile(r"\[testenv:(.+)\]")
+SECTION = re.compile(r"\[testenv:.+\]")
 KEY = re.compile(r"(\w+) =(?: (.*))?")
 
 
@@ -116,26 +116,26 @@ def _ask(
     if answer.exit_code != 0:
         return None
     text = answer.stdout.decode(errors="surrogateescape")
-    return [_session(name, values) for name, values in _sections(text) if "commands" in values] or None
+    return [_session(values) for values in _sections(text) if "commands" in values] or None
 
 
-def _sections(text: str) -> Iterator[tuple[str, Mapping[str, list[str]]]]:
-    """The environments that `tox config` prints, with the lines of each value."""
-    found: list[tuple[str, dict[str, list[str]]]] = []
+def _sections(text: str) -> list[dict[str, list[str]]]:
+    """The lines of each value, for each environment that `tox config` prints."""
+    found: list[dict[str, list[str]]] = []
     values: list[str] = []
     for line in text.split("\n"):
-        if section := SECTION.fullmatch(line):
-            found.append((section[1], {}))
+        if SECTION.fullmatch(line):
+            found.append({})
         elif line.startswith("  "):
             values.append(line[2:])
         elif found and (key := KEY.fullmatch(line)):
             values = [key[2]] if key[2] else []
-            found[-1][1][key[1]] = values
-    yield from found
+            found[-1][key[1]] = values
+    return found
 
 
-def _session(name: str, values: Mapping[str, list[str]]) -> ToolSession:
+def _session(values: Mapping[str, list[str]]) -> ToolSession:
     env = dict(line.partition("=")[::2] for line in values.get("set_env", ()))
     env = {key: value for key, value in env.items() if key not in OWN}
     directory = "".join(values.get("change_dir", ()))
-    return ToolSession(name, tox_calls(values["commands"], env, directory), "".join(values.get("env_dir", ())))
+    return ToolSession(tox_calls(values["commands"], env, directory), "".join(values.get("env_dir", ())))

@@ -178,7 +178,7 @@ class _Ini:
         commands = [
             line for each in self._lines(name, "commands") for line in placeholders.fill(each).split("\n") if line
         ]
-        return ToolSession(name, tox_calls(commands, placeholders.own, directory), context.values(name)["env_dir"])
+        return ToolSession(tox_calls(commands, placeholders.own, directory), context.values(name)["env_dir"])
 
     def _lines(self, name: str, *keys: str) -> list[str]:
         """The lines of a value that apply to an environment."""
@@ -244,7 +244,7 @@ class _Toml:
         except (AttributeError, TypeError) as error:
             raise NotUnderstood(f"the environment {name}: {error}") from error
         calls = [Call(tuple(words), env, directory) for words in commands if words and words[0] not in ("!", "-")]
-        return ToolSession(name, tuple(calls), context.values(name)["env_dir"])
+        return ToolSession(tuple(calls), context.values(name)["env_dir"])
 
 
 def _no_reference(section: str, key: str) -> str:
