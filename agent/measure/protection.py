@@ -124,5 +124,5 @@ def _scripts(command: str) -> tuple[str, ...]:
     pairs = pairwise(words)
     found += [second for first, second in pairs if re.fullmatch(r"(.*/)?(python[\d.]*|sh|bash)", first)]
     makefile = ("Makefile", "makefile", "GNUmakefile") if "make" in words else ()
-    tools = tuple(f"{tool}file.py" for tool in ("nox",) if tool in words)
-    return (*[name for name in found if not name.startswith("-")], *makefile, *tools)
+    noxfile = ("noxfile.py",) if "nox" in words else ()
+    return (*[name for name in found if not name.startswith("-")], *makefile, *noxfile)
