@@ -69,8 +69,9 @@ def _probed(probe: Probe, result: ProbeResult, watched: Watched) -> str:
         nearest = min(result.ran, key=lambda line: abs(line - probe.line), default=None)
         near = f"; the nearest line that ran is {nearest}" if nearest else ""
         return f"{probe}: the line was never reached, in {counted(result.calls, 'call')} of its function{near}"
-    cut = f" (of the first {result.count})" if result.count < result.hits else ""
-    return f"{probe}: reached {counted(result.hits, 'time')}; values{cut}: {_series(result)}"
+    count = result.values.count
+    cut = f" (of the first {count})" if count < result.hits else ""
+    return f"{probe}: reached {counted(result.hits, 'time')}; values{cut}: {_series(result.values)}"
 
 
 def _listing(sources: Mapping[str, tuple[str, ...]], function: Function) -> str:
@@ -97,11 +98,11 @@ def _line(
     return f"{line:5}  {_source(sources, path, line)}{f'   # {notes}' if notes else ''}"
 
 
-def _series(series: Series | ProbeResult, most: int = VALUE_CHARACTERS) -> str:
+def _series(series: Series, most: int = VALUE_CHARACTERS) -> str:
     return " | ".join(value if len(value) <= most else f"{value[:most]}..." for value in _shortened(series))
 
 
-def _shortened(series: Series | ProbeResult) -> Iterator[str]:
+def _shortened(series: Series) -> Iterator[str]:
     yield from series.first
     left_out = series.count - len(series.first) - len(series.last)
     if left_out > 0:

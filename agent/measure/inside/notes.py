@@ -124,7 +124,7 @@ class Probe:
     def facts(self) -> Dict[str, Any]:
         ran = sorted({line for function in self.inside for line in function.ran})
         calls = sum(function.calls for function in self.inside)
-        return dict(self.series.facts(), hits=self.hits, calls=calls, ran=ran, problem=self.problem)
+        return {"values": self.series.facts(), "hits": self.hits, "calls": calls, "ran": ran, "problem": self.problem}
 
 
 def qualified(code: CodeType) -> str:

@@ -50,9 +50,7 @@ class Function:
 class ProbeResult:
     """What a probe found."""
 
-    count: int
-    first: tuple[str, ...]
-    last: tuple[str, ...]
+    values: Series
     hits: int
     calls: int
     """Calls of the functions that contain the line or have the name."""
