@@ -66,6 +66,11 @@ def python(source: str) -> ast.Module | None:
         return None
 
 
+def first_line(definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
+    """The 1-based line where a function or class begins, with its decorators."""
+    return min([definition.lineno, *(decorator.lineno for decorator in definition.decorator_list)])
+
+
 def reason(error: Exception) -> str:
     """The message of an error on one line; of a pydantic error, the part that says what is wrong and why."""
     return " ".join(str(error).partition("[type=")[0].split())[:200]

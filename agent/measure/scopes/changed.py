@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from keyword import kwlist
 
 from agent.measure.diffs import common_ends
-from agent.parsing import syntax_tree
+from agent.parsing import first_line, syntax_tree
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{3,}")
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -117,7 +117,7 @@ def _spans(text: str) -> list[_Span] | None:
 def _defined(node: ast.AST, holder: str) -> Iterator[_Span]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, _Definition):
-            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+            first = first_line(child)
             is_class = isinstance(child, ast.ClassDef)
             yield _Span(holder + child.name, first, child.end_lineno or first, is_class)
             if is_class:

@@ -6,16 +6,14 @@ They are read from the source: a function that a plugin makes is missing, and on
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from agent.measure.scopes.changed import FileChange
+from agent.measure.scopes.changed import NAME, FileChange
 from agent.measure.scopes.similarity import name_words, rarity, terms
-from agent.parsing import python
+from agent.parsing import first_line, python
 
-IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 SAME_WORD = 1.0
 """The weight of a word that the name of a test and that of a changed function or class share; a mentioned name has up
 to 3 (`similarity.NAMED`)."""
@@ -93,5 +91,4 @@ def _methods(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> dict[st
 
 
 def _identifiers(lines: list[str], node: _Function) -> frozenset[str]:
-    first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-    return frozenset(IDENTIFIER.findall("\n".join(lines[first - 1 : node.end_lineno])))
+    return frozenset(NAME.findall("\n".join(lines[first_line(node) - 1 : node.end_lineno])))
