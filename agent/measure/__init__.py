@@ -22,6 +22,11 @@ class Outcome(Enum):
     SKIPPED = "skipped"
     TIMEOUT = "timeout"
 
+    @property
+    def failed(self) -> bool:
+        """Whether it is a failure."""
+        return self not in (Outcome.PASSED, Outcome.SKIPPED)
+
 
 WORST_FIRST = (Outcome.ERROR, Outcome.TIMEOUT, Outcome.FAILED, Outcome.PASSED)
 
@@ -111,7 +116,7 @@ class SuiteReport:
     @property
     def failures(self) -> tuple[str, ...]:
         """Ids of the tests that failed, in the order of running."""
-        return tuple(t for t, o in self.outcomes.items() if o not in (Outcome.PASSED, Outcome.SKIPPED))
+        return tuple(t for t, o in self.outcomes.items() if o.failed)
 
     @property
     def passes(self) -> tuple[str, ...]:

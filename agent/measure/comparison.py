@@ -9,7 +9,6 @@ from agent.measure import Outcome, SuiteReport
 from agent.measure.ids import file_of, holds
 from agent.measure.regressions import regressions
 
-ENDED_WELL = (Outcome.PASSED, Outcome.SKIPPED)
 NOT_RUN = "not run:"
 """Prefix of the message of a test that was skipped because others timed out."""
 
@@ -43,8 +42,8 @@ def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
     ends = _ends(baseline, report)
     after = {test: end for test, end in ends.items() if test not in flaky}
     before = {test: baseline.outcome(test) for test in after}
-    failing = [test for test, end in after.items() if end not in ENDED_WELL]
-    failed = {test for test, end in before.items() if end is not None and end not in ENDED_WELL}
+    failing = [test for test, end in after.items() if end.failed]
+    failed = {test for test, end in before.items() if end is not None and end.failed}
     said = report.messages
     left = {t for t, end in after.items() if end is Outcome.SKIPPED and said.get(t, "").startswith(NOT_RUN)}
     return Comparison(

@@ -27,7 +27,6 @@ MESSAGE_BYTES = 2000
 SAID = 200
 """Characters of an error message that a problem quotes."""
 KILLED = 137
-GOOD = (Outcome.PASSED.value, Outcome.SKIPPED.value)
 NO_TESTS = "no tests were collected"
 NOT_REPORTED = "not reported: "
 """Begins the problem of a run that has no other."""
@@ -77,7 +76,7 @@ class Transcript:
 
     def end(self, status: int | None = None) -> None:
         """The runner finished with this status; None: derive it from the outcomes."""
-        failed = bool(self.broken) or any(fact["outcome"] not in GOOD for fact in self.tests.values())
+        failed = bool(self.broken) or any(Outcome(fact["outcome"]).failed for fact in self.tests.values())
         numbers = {"tests": len(self.tests), "collected": len(self.tests), "left_out": 0}
         self.ends.append({"exit": int(failed) if status is None else status} | numbers)
 

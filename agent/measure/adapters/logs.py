@@ -84,7 +84,7 @@ def _outcomes(name: str, text: str) -> Mapping[str, Outcome]:
 
 
 def _agrees(ends: Mapping[str, Outcome], exit_code: int) -> bool:
-    failed = any(outcome not in (Outcome.PASSED, Outcome.SKIPPED) for outcome in ends.values())
+    failed = any(outcome.failed for outcome in ends.values())
     return failed == (exit_code != 0)
 
 
@@ -99,8 +99,7 @@ def _read(parser: str, output: RunOutput) -> Transcript:
     transcript, plain = Transcript(), terminal_text(text)
     for test, outcome in parse(parser, text).items():
         transcript.opened = True
-        failed = outcome not in (Outcome.PASSED, Outcome.SKIPPED)
-        transcript.test(test, outcome, message=_about(parser, test, plain) if failed else "")
+        transcript.test(test, outcome, message=_about(parser, test, plain) if outcome.failed else "")
     if transcript.opened:
         transcript.end()
     return transcript

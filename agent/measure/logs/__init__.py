@@ -148,6 +148,6 @@ def parse(name: str, text: str) -> dict[str, Outcome]:
     if parser not in WHOLE:
         plain = "\n".join(line for line in plain.split("\n") if len(line) <= LINE_CHARACTERS)
     for test, outcome in PARSERS[parser](plain):
-        if test and found.get(test) in (None, Outcome.PASSED, Outcome.SKIPPED):
+        if test and not (test in found and found[test].failed):
             found[test] = outcome
     return found
