@@ -33,6 +33,11 @@ def test_of_a_hosted_model_the_price_list_is_asked(name: str, known: Abilities) 
     assert abilities(name) == known
 
 
+@pytest.mark.slow
+def test_the_address_of_openai_itself_is_not_ones_own_server() -> None:
+    assert abilities("openai/gpt-4o", "https://api.openai.com/v1") == abilities("openai/gpt-4o")
+
+
 def test_of_ones_own_server_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert abilities("openai/gpt-4o", "http://127.0.0.1:1/v1") == Abilities()
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")

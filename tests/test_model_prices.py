@@ -16,7 +16,8 @@ from agent.build.factories import model_of
 from agent.config import load
 from agent.errors import ConfigError
 from agent.models.halt import Halt
-from agent.models.prices import UNPRICED_LIMITS, is_own_server, listed
+from agent.models.library import is_own_server
+from agent.models.prices import UNPRICED_LIMITS, listed
 from agent.run.events import Added, Started
 from agent.run.run import Run
 from agent.task import Task, dump_task

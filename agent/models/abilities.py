@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
+
+from agent.models.library import entry_of
 
 _REASONING = re.compile(r"(?:o[1-9]|gpt-[5-9])(?!.*(?:chat|search))")
 """Names of OpenAI's reasoning models, for those that litellm's list does not have yet."""
@@ -21,16 +22,9 @@ class Abilities:
 
 
 def abilities(name: str, base_url: str | None = None) -> Abilities:
-    """The model's abilities by litellm's list. For the user's own server they are unknown, and the list is not
-    loaded."""
-    own_server = base_url or os.environ.get("OPENAI_BASE_URL")
-    if own_server and name.startswith("openai/"):
-        return Abilities()
-    from agent.models.library import load
-
-    entries = load().model_cost
-    entry = entries.get(name) or entries.get(name.partition("/")[2])
-    if entry is None:
+    """The model's abilities by litellm's list; unknown for the user's own server."""
+    entry = entry_of(name, base_url)
+    if not entry:
         return Abilities()
     length = entry.get("max_input_tokens") or entry.get("max_tokens")
     return Abilities(bool(entry.get("supports_function_calling")), length)
@@ -39,9 +33,7 @@ def abilities(name: str, base_url: str | None = None) -> Abilities:
 def reasons(name: str) -> bool:
     """Whether a model of OpenAI (named without the provider) reasons before it answers. Such a model keeps its
     reasoning between turns only through the Responses interface, and newer ones take tools only there."""
-    from agent.models.library import load
-
-    entry = load().model_cost.get(name)
-    if entry is None:
+    entry = entry_of(name)
+    if not entry:
         return bool(_REASONING.match(name))
     return entry.get("mode") == "responses" or bool(entry.get("supports_reasoning"))

@@ -1,9 +1,11 @@
-"""Import litellm lazily, because it takes seconds."""
+"""Import litellm lazily, because it takes seconds, and look models up in its list."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 
 def load() -> Any:
@@ -14,3 +16,18 @@ def load() -> Any:
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
     return litellm
+
+
+def is_own_server(base_url: str | None) -> bool:
+    """Whether requests for `openai/NAME` go to a server other than OpenAI's, whose models are in no list."""
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    return bool(url) and urlsplit(url).hostname != "api.openai.com"
+
+
+def entry_of(name: str, base_url: str | None = None) -> Mapping[str, Any]:
+    """What litellm's list says of a model; empty if it does not have the model. For the user's own server the list is
+    not loaded."""
+    if name.startswith("openai/") and is_own_server(base_url):
+        return {}
+    entries = load().model_cost
+    return entries.get(name) or entries.get(name.partition("/")[2]) or {}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from agent.errors import UsageError
+from agent.models.library import entry_of
 
 UNPRICED_LIMITS = {"max_calls": 1000, "max_tokens": 10_000_000}
 """Default limits on models of unknown price, for a run whose settings limit dollars and neither calls nor tokens."""
@@ -57,20 +56,9 @@ def parse_price(text: str) -> list[float]:
         ) from error
 
 
-def is_own_server(base_url: str | None) -> bool:
-    """Whether requests for `openai/NAME` go to a server other than OpenAI's, whose models are in no list."""
-    url = base_url or os.environ.get("OPENAI_BASE_URL")
-    return bool(url) and urlsplit(url).hostname != "api.openai.com"
-
-
 def listed(name: str, base_url: str | None) -> Price | None:
-    """The price in litellm's list; None if the list has none. For the user's own server the list is not loaded."""
-    if name.startswith("openai/") and is_own_server(base_url):
-        return None
-    from agent.models.library import load
-
-    entries = load().model_cost
-    costs = entries.get(name) or entries.get(name.partition("/")[2]) or {}
+    """The price in litellm's list; None if the list has none."""
+    costs = entry_of(name, base_url)
     keys = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
     prompt, completion, cached, written = (costs.get(key) for key in (*keys, "cache_creation_input_token_cost"))
     if not prompt:  # 0 in the list: free, part of a subscription, or unknown

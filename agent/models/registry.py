@@ -12,7 +12,8 @@ from agent.errors import ConfigError
 from agent.models import Model
 from agent.models.abilities import reasons
 from agent.models.deadlines import Deadlines
-from agent.models.prices import is_own_server, listed
+from agent.models.library import is_own_server
+from agent.models.prices import listed
 
 
 def _openai(name: str, *, cache_ttl: object = None, **settings: Any) -> Model:
