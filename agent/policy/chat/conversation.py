@@ -30,6 +30,11 @@ def capped(context_tokens: int | None, soft_cap: int) -> int:
     return min(context_tokens or sys.maxsize, int(soft_cap / FULL))
 
 
+def context_bytes(context_tokens: int | None, share: float = 1.0) -> int | None:
+    """A share of a model's context in bytes; None where the context is unknown."""
+    return None if context_tokens is None else int(context_tokens * share * BYTES_PER_TOKEN)
+
+
 class Conversation:
     """The messages that a model gets before its next turn."""
 
@@ -59,8 +64,9 @@ class Conversation:
         """The whole conversation in the form that the provider accepts, with `later` at the end."""
         position, dialect = self._position, self._dialect
         instructions = dialect.instructions(debug=self._debug)
-        messages = opening(position, instructions, self._bytes(), self._most_turns)
-        messages += branch(position.path, position.steps, dialect, self.left_out, self._bytes(RESULT_SHARE))
+        messages = opening(position, instructions, context_bytes(self._context_tokens), self._most_turns)
+        most_bytes = context_bytes(self._context_tokens, RESULT_SHARE)
+        messages += branch(position.path, position.steps, dialect, self.left_out, most_bytes)
         return dialect.to_wire([*messages, *self._request, *later])
 
     def tokens(self) -> float:
@@ -85,6 +91,3 @@ class Conversation:
 
         candidates = range(self.left_out, max(self.left_out, self._turns - 1))
         self.left_out = candidates.start + bisect_left(candidates, True, key=short_enough)
-
-    def _bytes(self, share: float = 1.0) -> int | None:
-        return None if self._context_tokens is None else int(self._context_tokens * share * BYTES_PER_TOKEN)

@@ -11,14 +11,14 @@ from itertools import count
 
 from agent.actions.excerpt import excerpt
 from agent.models import Message
+from agent.models.answers import line
 from agent.policy import Position
 from agent.prompts import render
 from agent.run.rollouts import RoundPlan, Summary
-from agent.untrusted import fence, short_line
+from agent.untrusted import fence
 
 BRIEFING_BYTES = 24_000
 """The size of all summaries together."""
-LINE_CHARS = 400
 ITEMS = 10
 """The items shown of each list in a summary."""
 
@@ -29,7 +29,7 @@ def briefed(position: Position, most_bytes: int | None = None) -> list[Message]:
     briefing = position.briefing
     if briefing is None or len(position.path) > 1 or position.steps:
         return []
-    plan = briefing.plan if _has_content(briefing.plan) else None
+    plan = None if briefing.plan == RoundPlan() else briefing.plan
     if not briefing.summaries and plan is None:
         return []
     summaries = accounts(briefing.summaries, min(BRIEFING_BYTES, most_bytes or BRIEFING_BYTES))
@@ -47,27 +47,25 @@ def accounts(summaries: Sequence[Summary], most_bytes: int, names: Iterable[obje
 
 def _account(name: object, summary: Summary) -> str:
     """A summary, one fact a line."""
-    texts = {"hypothesis": summary.hypothesis, "progress": summary.progress}
-    lists = {
-        "files_read": summary.files_read,
-        "files_changed": summary.files_changed,
-        "commands": summary.commands,
-        "tests_passed": summary.tests_passed,
-        "tests_failed": summary.tests_failed,
-        "failure_modes": summary.failure_modes,
-        "risks": summary.risks,
-        "insights": summary.insights,
-        "contradictions": summary.contradictions,
-    }
-    said = {key: short_line(text, LINE_CHARS) for key, text in texts.items()}
-    listed = {key: _items(items) for key, items in lists.items()}
-    return render("chat_wave_attempt", number=name, outcome=summary.outcome, **said, **listed).strip()
+    text = render(
+        "chat_wave_attempt",
+        number=name,
+        outcome=summary.outcome,
+        hypothesis=line(summary.hypothesis),
+        progress=line(summary.progress),
+        files_read=_items(summary.files_read),
+        files_changed=_items(summary.files_changed),
+        commands=_items(summary.commands),
+        tests_passed=_items(summary.tests_passed),
+        tests_failed=_items(summary.tests_failed),
+        failure_modes=_items(summary.failure_modes),
+        risks=_items(summary.risks),
+        insights=_items(summary.insights),
+        contradictions=_items(summary.contradictions),
+    )
+    return text.strip()
 
 
 def _items(items: tuple[str, ...]) -> list[str]:
     more = [f"... and {len(items) - ITEMS} more"] if len(items) > ITEMS else []
-    return [short_line(item, LINE_CHARS) for item in items[:ITEMS]] + more
-
-
-def _has_content(plan: RoundPlan | None) -> bool:
-    return plan is not None and bool(plan.steps or plan.dependencies or plan.constraints or plan.feedback)
+    return [*map(line, items[:ITEMS]), *more]

@@ -8,25 +8,18 @@ one call is from Tree-Planner (arXiv 2310.08582).
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypedDict
 
-from agent.errors import PolicyError
-from agent.models import Message, Model
-from agent.models.answers import Abstained, Unreadable
+from agent.models import Message
+from agent.models.answers import Unreadable, line
 from agent.policy import Position
 from agent.prompts import render
-from agent.untrusted import short_line
-
-log = logging.getLogger(__name__)
 
 MOST_PLANS = 20
 STEPS = 12
 """The most steps of a plan; later ones are left out."""
-LINE_CHARS = 400
-"""The length of a cause or a step."""
 
 _HEADING = re.compile(r"^[#* \t]*plan[ \t]+(\d+)[ \t]*:[* \t]*(.*)$", re.IGNORECASE | re.MULTILINE)
 _STEP = re.compile(r"^[ \t]*\d+[.)][ \t]+(\S.*)$", re.MULTILINE)
@@ -42,20 +35,6 @@ class AttemptPlan(TypedDict):
 def wanted_plans(count: int, *, merged: bool = False) -> list[Message]:
     """The question for plans. `merged`: their common beginnings will be done once."""
     return [{"role": "user", "content": render("chat_plans", wanted=count, merged=merged)}]
-
-
-def drawn(position: Position, model: Model, draw: Callable[[], list[AttemptPlan]]) -> list[AttemptPlan]:
-    """The plans of a run, empty if none could be read. They are drawn at the first call; a failure is recorded too."""
-
-    def find() -> dict[str, object]:
-        try:
-            return {"plans": draw()}
-        except (Abstained, PolicyError) as error:
-            log.warning("the search continues without plans: %s", error)
-            return {"plans": [], "problem": str(error)}
-
-    plans: list[AttemptPlan] = position.memo(f"plans/{model.name}", find)["plans"]
-    return plans
 
 
 def plan_of(position: Position, plans: Sequence[AttemptPlan]) -> tuple[AttemptPlan | None, bool]:
@@ -84,8 +63,5 @@ def read_plans(text: str, most: int) -> list[AttemptPlan]:
 
 
 def _plan(cause: str, body: str) -> AttemptPlan:
-    return {"cause": _line(cause), "steps": [_line(step) for step in _STEP.findall(body)[:STEPS]]}
-
-
-def _line(text: str) -> str:
-    return short_line(text.replace("**", ""), LINE_CHARS)
+    cause, *steps = (line(text.replace("**", "")) for text in (cause, *_STEP.findall(body)[:STEPS]))
+    return {"cause": cause, "steps": steps}

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from agent.actions import RunTests, Submit
 from agent.budget import Usage
 from agent.errors import PolicyError, TooLong, ToolsRefused
-from agent.models import BYTES_PER_TOKEN, Ask, Completion, Message, Model
-from agent.models.answers import ask_until_readable
+from agent.models import Ask, Completion, Message, Model
+from agent.models.answers import Abstained, ask_until_readable
 from agent.policy import Position, Proposal
-from agent.policy.chat.conversation import Conversation
+from agent.policy.chat.conversation import Conversation, context_bytes
 from agent.policy.chat.dialects import NATIVE, TEXT, ParsedReply, ToolDialect
 from agent.policy.chat.earlier_rounds import briefed
 from agent.policy.chat.opening import (
@@ -29,7 +29,7 @@ from agent.policy.chat.opening import (
     wanted_strategy,
 )
 from agent.policy.chat.plan_tree import PlanStep, carried_out, merged, next_step, plan_path_of
-from agent.policy.chat.plans import MOST_PLANS, AttemptPlan, drawn, plan_of, read_plans, telling, wanted_plans
+from agent.policy.chat.plans import MOST_PLANS, AttemptPlan, plan_of, read_plans, telling, wanted_plans
 from agent.policy.chat.repeats import times
 from agent.policy.chat.transcript import pack
 from agent.policy.chat.variation import variation
@@ -198,13 +198,9 @@ class ChatPolicy:
     def _lessons(self, position: Position) -> list[Message]:
         """Lessons from repairs of other issues and from earlier rounds; fewer in a short context."""
         return [
-            *remembered(position, self._context_bytes(MEMORY_SHARE)),
-            *briefed(position, self._context_bytes(BRIEFING_SHARE)),
+            *remembered(position, context_bytes(self.context_tokens, MEMORY_SHARE)),
+            *briefed(position, context_bytes(self.context_tokens, BRIEFING_SHARE)),
         ]
-
-    def _context_bytes(self, share: float) -> int | None:
-        """A share of the model's context in bytes; None where the context is unknown."""
-        return None if self.context_tokens is None else int(self.context_tokens * share * BYTES_PER_TOKEN)
 
     def _plan(self, position: Position, seed: int) -> tuple[AttemptPlan | None, bool]:
         """The plan for a child of the root, and whether it is the first child with that plan."""
@@ -220,13 +216,21 @@ class ChatPolicy:
         return None if path is None else next_step(position, path, merged(self._plans(position, seed)))
 
     def _plans(self, position: Position, seed: int) -> list[AttemptPlan]:
-        def draw() -> list[AttemptPlan]:
+        """The plans of a run, empty if none could be read. They are drawn at the first call; a failure is recorded
+        too."""
+
+        def find() -> dict[str, object]:
             request = wanted_plans(self.plans, merged=self.plan_tree)
             messages = self._conversation(position, request, self._chosen.dialect).messages()
             read = partial(read_plans, most=self.plans)
-            return ask_until_readable(position.ask, self.model, messages, read, self.max_retries, seed)
+            try:
+                return {"plans": ask_until_readable(position.ask, self.model, messages, read, self.max_retries, seed)}
+            except (Abstained, PolicyError) as error:
+                log.warning("the search continues without plans: %s", error)
+                return {"plans": [], "problem": str(error)}
 
-        return drawn(position, self.model, draw)
+        plans: list[AttemptPlan] = position.memo(f"plans/{self.model.name}", find)["plans"]
+        return plans
 
     def _sampling(self, position: Position, seed: int) -> dict[str, Any]:
         if not self.temperatures:
