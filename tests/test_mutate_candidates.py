@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.policy.mutate import edits
 from agent.policy.mutate.candidates import candidates, distinct
-from agent.policy.mutate.source import Source, Unsupported
+from agent.policy.mutate.source import Source, Unsupported, edits
 from tests.mutating import QUEUE, TABS, applied, every_line, results
 from tests.tiers import examples
 

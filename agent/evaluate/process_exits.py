@@ -19,8 +19,7 @@ def suspicions(source: str, added: Collection[int]) -> list[tuple[int, str]]:
     """Line and reason of everything suspicious that begins on one of the `added` lines; empty for a source that cannot
     be parsed, because no test can import it either."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             tree = syntax_tree(source)
     except (SyntaxError, ValueError):
         return []

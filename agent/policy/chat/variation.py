@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agent.actions.excerpt import excerpt
 from agent.measure.diffs import parse
+from agent.measure.ids import file_of
 from agent.policy import Position
 from agent.prompts import names, render
 from agent.untrusted import terminal_text, visible
@@ -56,5 +57,5 @@ def _untouched(position: Position, failing: list[str]) -> tuple[str, ...]:
     named = dict.fromkeys(path for message in messages for path in _PLACE.findall(message))
     changed = {path for node in position.path for path in node.edited}
     changed |= {file.path for tried in position.tried for file in parse(tried.changes.encode("utf-8", "replace"))}
-    tests = {test.partition("::")[0] for test in failing}
-    return tuple(visible(path) for path in named if path not in changed | tests)[:FILES]
+    changed |= set(map(file_of, failing))
+    return tuple(visible(path) for path in named if path not in changed)[:FILES]

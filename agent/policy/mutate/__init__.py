@@ -21,9 +21,7 @@ from agent.policy.mutate.candidates import candidates
 from agent.policy.mutate.history import History, retrace
 from agent.policy.mutate.later_rounds import goals_to_fix, proposals_of, proposals_of_later_round
 from agent.policy.mutate.localise import Suspicion, boosted, crash_sites, ochiai
-from agent.policy.mutate.source import Source, Unsupported, edits
-
-__all__ = ["MutatePolicy", "edits"]
+from agent.policy.mutate.source import Source, Unsupported
 
 KEPT_STATES = 8
 """How many states' candidates are kept in memory; others are computed again."""
