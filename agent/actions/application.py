@@ -12,6 +12,7 @@ from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
 from agent.actions.irreversible import Kind, irreversible
 from agent.actions.replacing import NoSuchPlace, apply_edit, inverse_edit, numbered, restores
 from agent.actions.types import Action, Debug, Edit, Invalid, Observation, RunTests, Search, Shell, Submit, View, Write
+from agent.counting import counted
 from agent.errors import MeasureError
 from agent.parsing import syntax_tree
 from agent.untrusted import terminal_text
@@ -181,7 +182,7 @@ def _places(text: str, places: list[tuple[int, int]]) -> str:
         if shown and first <= shown[-1][1] + 1:
             first, last = shown[-1][0], max(last, shown.pop()[1])
         shown.append((first, last))
-    parts = [_shown(numbered(lines[first - 1 : last], first)) for first, last in shown]
+    parts = [printable(numbered(lines[first - 1 : last], first)) for first, last in shown]
     if (more := len(places) - PLACES_SHOWN) > 0:
         parts.append(f"and so in {more} more places")
     return "\n   ...\n".join(parts)
@@ -206,7 +207,7 @@ def _syntax_warning(path: str, before: str | None, after: str) -> str:
     problem = _syntax_error(after) if path.endswith(".py") else ""
     if not problem or (before is not None and _syntax_error(before)):
         return ""
-    return "\n" + _shown(f"{path} does not parse now: {problem}")
+    return "\n" + printable(f"{path} does not parse now: {problem}")
 
 
 def _syntax_error(text: str) -> str:
@@ -228,14 +229,8 @@ def _text(path: str, box: Sandbox) -> str | None:
         return None
 
 
-def _shown(text: str) -> str:
-    """A text that may hold bytes that are not UTF-8, in a form that can be shown."""
-    return printable(text.encode("utf-8", "surrogateescape"))
-
-
 def _lines(text: str) -> str:
-    count = len(text.splitlines())
-    return f"{count} line{'' if count == 1 else 's'}"
+    return counted(len(text.splitlines()), "line")
 
 
 def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], Observation]) -> Observation:
@@ -249,13 +244,13 @@ def _debug(action: Debug, debug: Callable[[Debug], str] | None) -> Observation:
     if debug is None:
         return _refused("no test can be watched here")
     try:
-        return Observation(_shown(terminal_text(debug(action))))
+        return Observation(printable(terminal_text(debug(action))))
     except MeasureError as error:
         return _refused(str(error))
 
 
 def _refused(why: str) -> Observation:
-    return Observation(f"Not done: {_shown(why)}", ok=False)
+    return Observation(f"Not done: {printable(why)}", ok=False)
 
 
 def _reason(error: OSError, path: str) -> str:

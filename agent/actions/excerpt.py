@@ -18,7 +18,9 @@ def excerpt(text: str, limit: int = OBSERVATION_BYTES, hint: str = "") -> tuple[
     return cut(text, limit, hint)
 
 
-def printable(data: bytes) -> str:
-    """Bytes as text for display: invalid UTF-8 and control characters become U+FFFD, other invisible ones escapes."""
+def printable(data: bytes | str) -> str:
+    """Bytes as text for display: invalid UTF-8 and control characters become U+FFFD, other invisible ones escapes. A
+    text may hold bytes that are not UTF-8 as surrogates."""
+    data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     return visible(_CONTROL.sub("\ufffd", text))

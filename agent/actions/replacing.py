@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import NamedTuple
 
 from agent.actions.missing import why_missing
 from agent.actions.types import Edit
-
-SAME = "`old_str` and `new_str` are the same: nothing would change"
+from agent.measure.diffs import common_ends
 
 
 class NoSuchPlace(Exception):
@@ -56,10 +54,8 @@ def apply_edit(text: str | None, edit: Edit) -> tuple[str, list[tuple[int, int]]
 def inverse_edit(path: str, before: str, after: str) -> Edit | None:
     """An edit of whole lines that turns the text `after` back into `before`; None if no such edit exists."""
     old, new = (re.findall(r"[^\n]*\n|[^\n]+\Z", text) for text in (after, before))
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
-    first = max(0, min(sum(1 for _ in same), len(old) - 1))  # at least one line of `after`, to name the place by
-    rest = zip(reversed(old[first + 1 :]), reversed(new[first:]), strict=False)
-    last = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
+    first = max(0, min(common_ends(old, new)[0], len(old) - 1))  # at least one line of `after`, to name the place by
+    last = common_ends(old[:first:-1], new[first:][::-1])[0]
     undo = Edit(path, "".join(old[first : len(old) - last]), "".join(new[first : len(new) - last]), first + 1)
     return undo if restores(undo, before, after) else None
 
@@ -84,9 +80,7 @@ def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edi
     """
     if text is None:
         return _created(old, new, line)
-    old, new = _with_line_ends_of(text, old), _with_line_ends_of(text, new)
-    if old == new:
-        raise NoSuchPlace(SAME)
+    old, new = _with_line_ends_of(text, old, new)
     if old:
         return _replaced(text, old, new, line)
     if line is not None:
@@ -123,9 +117,7 @@ def _replaced(text: str, old: str, new: str, line: int | None) -> Edited:
 
 def _replaced_everywhere(text: str, old: str, new: str) -> tuple[str, list[int], int]:
     """The new text, the lines at which the replaced occurrences began, and the last line of the first new text."""
-    old, new = _with_line_ends_of(text, old), _with_line_ends_of(text, new)
-    if old == new:
-        raise NoSuchPlace(SAME)
+    old, new = _with_line_ends_of(text, old, new)
     kept = text.split(old)
     if len(kept) == 1:
         raise NoSuchPlace(why_missing(text, old, new))
@@ -170,8 +162,13 @@ def _ends_in_crlf(text: str) -> bool:
     return ends > 0 and ends == text.count("\r\n")
 
 
-def _with_line_ends_of(text: str, piece: str) -> str:
-    return piece.replace("\r\n", "\n").replace("\n", "\r\n") if _ends_in_crlf(text) else piece
+def _with_line_ends_of(text: str, old: str, new: str) -> tuple[str, str]:
+    """The two texts of a replacement, with the line ends of the file."""
+    if _ends_in_crlf(text):
+        old, new = (piece.replace("\r\n", "\n").replace("\n", "\r\n") for piece in (old, new))
+    if old == new:
+        raise NoSuchPlace("`old_str` and `new_str` are the same: nothing would change")
+    return old, new
 
 
 def _why_not_one(begins: list[int], line: int | None) -> str:

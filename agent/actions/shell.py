@@ -104,7 +104,7 @@ def output(result: ExecResult) -> tuple[str, int]:
     """A program's output as a terminal shows it, and how many bytes of it the sandbox did not keep."""
     unread = result.stdout_bytes - len(result.stdout) + result.stderr_bytes - len(result.stderr)
     printed = (terminal_text(stream.decode("utf-8", "surrogateescape")) for stream in (result.stdout, result.stderr))
-    parts = [printable(text.encode("utf-8", "surrogateescape")) for text in printed]
+    parts = [*map(printable, printed)]
     if unread:
         parts.append(f"[{unread} more bytes of output were not kept]")
     return "\n".join(part.removesuffix("\n") for part in parts if part) or "(no output)", unread
