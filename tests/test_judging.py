@@ -346,6 +346,13 @@ def test_a_blend_weighs_tests_and_opinions():
     assert Blend(says(opinion(0.7))).evaluate(case(half)).value == pytest.approx(judged.value)
 
 
+def test_the_judge_of_a_blend_is_asked_once_about_states_that_raise_the_same_question():
+    model = says(opinion(0.8))
+    blend = Blend(model)
+    assert [blend.evaluate(case()).parts["judge"] for _ in range(2)] == [0.8, 0.8]
+    assert len(model.heard) == 1
+
+
 def test_a_blend_asks_only_who_has_a_weight_and_goes_on_without_who_abstains():
     model = says("?", "Made.", opinion(of=2), opinion(yes=2, of=2))
     blend = Blend(model, tests=0.0, judge=1.0, debate=0.0, checklist=3.0, max_retries=1)

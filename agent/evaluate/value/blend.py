@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.evaluate.value import EvaluationInput
 from agent.evaluate.value.checklist import Checklist
 from agent.evaluate.value.debate import Debate
 from agent.evaluate.value.judge import Judge
-from agent.evaluate.value.weighing import judged
+from agent.evaluate.value.weighing import Critic, judged
 from agent.models import Model
 from agent.run.tree.evaluation import Evaluation
 
@@ -31,24 +31,25 @@ class Blend:
     """Questions of the checklist, from 1 to 20."""
     max_retries: int = 2
     """Retries of one question after unreadable answers; after that the critic abstains."""
+    _critics: dict[str, Critic] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, weight in self._weights().items():
+        weights, retries = self._weights(), self.max_retries
+        for name, weight in weights.items():
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"{name}={weight}: give a weight of 0 or more")
         if not self.judge + self.debate + self.checklist:
             raise ValueError("judge, debate and checklist all weigh 0: give one a weight, or use the value `tests`")
-        Checklist(self.model, self.items, self.max_retries)  # checks the settings
-
-    def evaluate(self, case: EvaluationInput) -> Evaluation:
-        """The value by tests, lifted by the critics' opinions."""
-        weights, retries = self._weights(), self.max_retries
-        critics = {
+        critics: dict[str, Critic] = {
             "judge": Judge(self.model, retries).opinion,
             "debate": Debate(self.model, retries).opinion,
             "checklist": Checklist(self.model, self.items, retries).opinion,
         }
-        return judged(case, {name: critic for name, critic in critics.items() if weights[name]}, weights)
+        self._critics.update({name: critic for name, critic in critics.items() if weights[name]})
+
+    def evaluate(self, case: EvaluationInput) -> Evaluation:
+        """The value by tests, lifted by the critics' opinions."""
+        return judged(case, self._critics, self._weights())
 
     def _weights(self) -> dict[str, float]:
         return {"tests": self.tests, "judge": self.judge, "debate": self.debate, "checklist": self.checklist}
