@@ -71,7 +71,8 @@ def shown_candidate(
 
 def unmeasured_messages(case: EvaluationInput, length: float = 1.0) -> list[Message]:
     """A question about a candidate whose tests have not been run; `length` as in `issue_messages`."""
-    question = render("foresight", patch=_change(case, length), before=counts(case.report))
+    change = fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
+    question = render("foresight", patch=change, before=counts(case.report))
     return _conversation(shown_issue(case.task, length), question)
 
 
@@ -112,10 +113,6 @@ def shown_issue(task: Task, length: float = 1.0) -> str:
 def counts(report: SuiteReport) -> str:
     """How many tests pass and fail."""
     return f"{len(report.passes)} pass, {len(report.failures)} fail"
-
-
-def _change(case: EvaluationInput, length: float) -> str:
-    return fenced("change", printable(case.patch()), int(PATCH_BYTES * length))
 
 
 def _conversation(shown: str, question: str) -> list[Message]:
