@@ -3,9 +3,8 @@ through litellm."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import ConfigError
@@ -15,34 +14,8 @@ from agent.models.deadlines import Deadlines
 from agent.models.library import is_own_server
 from agent.models.prices import listed
 
-
-def _openai(name: str, *, cache_ttl: object = None, **settings: Any) -> Model:
+if TYPE_CHECKING:
     from agent.models.openai import OpenAIModel
-
-    return OpenAIModel(name, **settings)
-
-
-def _responses(name: str, *, deadlines: Deadlines, cache_ttl: object = None, **settings: Any) -> Model:
-    """Whether a model reasons is looked up for OpenAI's own server; for other servers a configured effort tells."""
-    from agent.models.openai import OpenAIModel
-    from agent.models.responses import ResponsesModel
-
-    hosted = not is_own_server(settings.get("base_url"))
-    thinks = reasons(name.partition("/")[2]) if hosted else settings.get("reasoning_effort") is not None
-    if hosted and settings.get("price") is None:
-        settings["price"] = listed(name, settings.get("base_url"))
-    patient = replace(deadlines, idle_s=max(deadlines.idle_s, deadlines.first_token_s))
-    return ResponsesModel(OpenAIModel(name, deadlines=patient, **settings), reasons=thinks)
-
-
-def _litellm(name: str, **settings: Any) -> Model:
-    from agent.models.litellm import LiteLLMModel
-
-    return LiteLLMModel(name, **settings)
-
-
-MODELS: dict[str, Callable[..., Model]] = {"openai": _openai, "responses": _responses, "litellm": _litellm}
-"""The clients. Each imports its libraries when it is made."""
 
 
 def make(name: str, *, api: Literal["auto", "chat", "responses"] = "auto", **settings: Any) -> Model:
@@ -57,11 +30,37 @@ def make(name: str, *, api: Literal["auto", "chat", "responses"] = "auto", **set
     provider, _, model = name.partition("/")
     if not model:
         raise ConfigError(_whose(name))
-    deadlines = {key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings}
-    settings["deadlines"] = Deadlines(**deadlines)
     if "@" in urlsplit(settings.get("base_url") or "").netloc:
         raise ConfigError("the base URL holds a password, which would be recorded: set the key in the environment")
-    return MODELS[_client(provider, model, settings.get("base_url"), api)](name, **settings)
+    if api == "responses" and provider != "openai":
+        raise ConfigError(f"model.api=responses works for openai/NAME, not for {name}: leave it out")
+    deadlines = Deadlines(**{key: settings.pop(key) for key in [f.name for f in fields(Deadlines)] if key in settings})
+    own_server = provider == "openai" and is_own_server(settings.get("base_url"))
+    if api == "responses" or (api == "auto" and provider == "openai" and not own_server and reasons(model)):
+        return _responses(name, deadlines, own_server, **settings)
+    if own_server:
+        return _openai(name, deadlines, **settings)
+    from agent.models.litellm import LiteLLMModel
+
+    return LiteLLMModel(name, deadlines=deadlines, **settings)
+
+
+def _openai(name: str, deadlines: Deadlines, *, cache_ttl: object = None, **settings: Any) -> OpenAIModel:
+    """A client of OpenAI's interfaces, in which a cache has no lifetime to set."""
+    from agent.models.openai import OpenAIModel
+
+    return OpenAIModel(name, deadlines=deadlines, **settings)
+
+
+def _responses(name: str, deadlines: Deadlines, own_server: bool, **settings: Any) -> Model:
+    """Whether a model reasons is looked up for OpenAI's own server; for other servers a configured effort tells."""
+    from agent.models.responses import ResponsesModel
+
+    thinks = settings.get("reasoning_effort") is not None if own_server else reasons(name.partition("/")[2])
+    if settings.get("price") is None:
+        settings["price"] = listed(name, settings.get("base_url"))
+    patient = replace(deadlines, idle_s=max(deadlines.idle_s, deadlines.first_token_s))
+    return ResponsesModel(_openai(name, patient, **settings), reasons=thinks)
 
 
 PROVIDERS = {"claude": "anthropic", "gemini": "gemini", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai"}
@@ -77,15 +76,3 @@ def _whose(name: str) -> str:
         f"model {name!r}: write PROVIDER/NAME, such as anthropic/claude-sonnet-4-5; for a server of your own, "
         f"openai/{name} with -c model.base_url=URL"
     )
-
-
-def _client(provider: str, model: str, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> str:
-    """The key in `MODELS` of the client for this model."""
-    if provider != "openai":
-        if api == "responses":
-            raise ConfigError(f"model.api=responses works for openai/NAME, not for {provider}/{model}: leave it out")
-        return "litellm"
-    own_server = is_own_server(base_url)
-    if api == "responses" or (api == "auto" and not own_server and reasons(model)):
-        return "responses"
-    return "openai" if own_server else "litellm"
