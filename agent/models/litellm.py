@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import ssl
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -105,8 +103,11 @@ class LiteLLMModel:
             "drop_params": True,
             "_skip_mcp_handler": True,  # the handler would import a package that litellm does not depend on
         }
-        call = _Call(self._litellm, {**options, **body}, self.name, _switchboard())
+        board = _switchboard()
+        line = board.lend()
+        call = _Call(self._litellm, {**options, **body}, self.name, board, line)
         pieces = read(call, deadlines, self._client.halt, self.name, lambda piece: slot.begun())
+        board.give_back(line)
         response = self._litellm.stream_chunk_builder(pieces, body["messages"]) if body.get("stream") else pieces[0]
         if response is None:
             raise Transient(f"{self.name}: the answer is empty", usage=UNKNOWN)
@@ -145,14 +146,12 @@ class _Call:
     """One call of litellm, over a line that another thread can cut. If litellm reaches a provider by a client of its
     own, such as a library other than httpx, the call ends at the next piece or at the client's timeout."""
 
-    def __init__(self, litellm: Any, options: Mapping[str, Any], name: str, lines: Switchboard) -> None:
+    def __init__(self, litellm: Any, options: Mapping[str, Any], name: str, board: Switchboard, line: Line) -> None:
         self._litellm = litellm
         self._options = options
         self._name = name
-        self._lines = lines
-        self._lock = threading.Lock()
-        self._line: Line | None = None
-        self._was_cut = False
+        self._board = board
+        self._line = line
 
     def pieces(self) -> Iterator[Any]:
         """See `agent.models.deadlines.Source`."""
@@ -160,42 +159,25 @@ class _Call:
 
         begun = False
         try:
-            with self._connected():
+            with self._board.over(self._line):
                 response = self._litellm.completion(**self._options)
                 for piece in response if self._options.get("stream") else (response,):
                     begun = True
                     yield piece
-                    if self._was_cut:
+                    if self._line.plug.pulled:
                         return
+                if self._options.get("stream") and not response.received_finish_reason:
+                    raise Transient(f"{self._name}: the stream ended before the answer did", usage=UNKNOWN)
         except openai.APIError as error:
             failure = meaning(error, self._name)
             failure.usage = UNKNOWN if begun else failure.usage
             raise failure from error
         except failures("HTTPError") as error:
             raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
-        if self._options.get("stream") and not response.received_finish_reason:
-            raise Transient(f"{self._name}: the stream ended before the answer did", usage=UNKNOWN)
 
     def cut(self) -> None:
         """See `agent.models.deadlines.Source`."""
-        with self._lock:
-            self._was_cut = True
-            if self._line is not None:
-                self._line.plug.pull()
-
-    @contextmanager
-    def _connected(self) -> Iterator[None]:
-        """Hold a line that `cut` can hang up."""
-        with self._lines.line() as line:
-            with self._lock:
-                self._line = line
-                if self._was_cut:
-                    line.plug.pull()
-            try:
-                yield
-            finally:
-                with self._lock:
-                    self._line = None
+        self._line.plug.pull()
 
 
 @cache

@@ -33,25 +33,30 @@ class Switchboard(httpx.BaseTransport):
         self._idle: list[Line] = []
         self._shared = Line(verify)
 
-    @contextmanager
-    def line(self) -> Iterator[Line]:
-        """A line for the requests of this thread within the block. It is reused if the block ends without an error."""
+    def lend(self) -> Line:
+        """A line for one call. It is used again if it is given back."""
         try:
-            line = self._idle.pop()
+            return self._idle.pop()
         except IndexError:  # all are in use
-            line = Line(self._verify)
+            return Line(self._verify)
+
+    def give_back(self, line: Line) -> None:
+        """Take back the line of a call that has ended without an error."""
+        self._idle.append(line)
+
+    @contextmanager
+    def over(self, line: Line) -> Iterator[None]:
+        """Send the requests of this thread within the block over this line, which ends with an error or a pulled
+        plug."""
         self._held.line = line
+        ended_well = False
         try:
-            yield line
-        except BaseException:
-            line.client.close()
-            raise
+            yield
+            ended_well = not line.plug.pulled
         finally:
             del self._held.line
-        if line.plug.pulled:
-            line.client.close()
-        else:
-            self._idle.append(line)
+            if not ended_well:
+                line.client.close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request over the line that this thread holds, or over a shared line if it holds none."""
