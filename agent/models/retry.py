@@ -59,10 +59,6 @@ class Retry:
     now: Callable[[], float] = time.monotonic
     rng: Random = field(default_factory=Random)
 
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"attempts is {self.attempts}: it has to be at least 1")
-
     def run(self, call: Callable[[Slot], Completion], pace: Pace, prompt: Prompt = NO_PROMPT) -> Completion:
         """The result of `call`, retried while it raises Transient, or the answer that came with another request.
         The usage of the result, or of the error, includes all earlier attempts.
