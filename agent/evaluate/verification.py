@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from agent.measure import SuiteReport
+from agent.parsing import adapter
 from agent.run.temporary_snapshots import TemporarySnapshots
 from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
@@ -73,19 +74,8 @@ class Verdict:
 
     def to_note(self, patch_blob: str) -> dict[str, Any]:
         """The form for the journal, with the patch in a blob."""
-        return {
-            "patch": patch_blob,
-            "solved": self.solved,
-            "improved": self.improved,
-            "broken": list(self.broken),
-            "applied": self.applied,
-            "invalid": self.invalid,
-            "remarks": list(self.remarks),
-            "why": self.why,
-            "final": dict(self.final),
-            "flaky": list(self.flaky),
-            "scope": self.scope,
-        }
+        facts = adapter(Verdict).dump_python(self, mode="json", exclude={"patch", "measurements"})
+        return {"patch": patch_blob, **facts}
 
 
 def verify(provider: Provider, root: Node, node: Node, patch: bytes, verifier: Verifier) -> Verdict:
