@@ -56,7 +56,7 @@ class TestHostedProviders:
         talk = [{"role": "user", "content": "word " * 1000}]
         with ThreadPoolExecutor(3) as pool:
             answers = [pool.submit(model.complete, talk, seed=seed) for seed in range(3)]
-            together = comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            together = comes_true(lambda: len(pace_of(server.url).behind) == 2 and len(server.requests) == 1)
             begin.set()
         assert together
         assert [(request.get("n"), request.get("stream")) for request in server.requests] == [(None, True), (2, None)]

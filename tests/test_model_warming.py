@@ -58,7 +58,7 @@ class TestRequestsThatBeginAlike:
 
         server = serve(script)
         with asked(client(server, stream=stream), [talk("a", n) for n in range(4)]):
-            alone = comes_true(lambda: pace_of(server.url).behind == 3 and len(server.requests) == 1)
+            alone = comes_true(lambda: len(pace_of(server.url).behind) == 3 and len(server.requests) == 1)
             begin.set()
         assert alone
         assert len(server.requests) == 4
@@ -81,9 +81,9 @@ class TestRequestsThatBeginAlike:
         replies = iter([fails(500).waits(first, 0), says("x").waits(second, 2)])
         server = serve(lambda body: next(replies, says("x")))
         with asked(client(server), [talk("a", n) for n in range(3)]):
-            alone = comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            alone = comes_true(lambda: len(pace_of(server.url).behind) == 2 and len(server.requests) == 1)
             first.set()
-            alone = comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 2) and alone
+            alone = comes_true(lambda: len(pace_of(server.url).behind) == 2 and len(server.requests) == 2) and alone
             second.set()
         assert alone
         assert len(server.requests) == 4
@@ -114,7 +114,7 @@ class TestRequestsThatAreAlikeButForTheSeed:
         model = client(server, stream=stream)
         with ThreadPoolExecutor(3) as pool:
             answers = [pool.submit(model.complete, talk("a"), TOOLS, seed=n) for n in range(3)]
-            comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            comes_true(lambda: len(pace_of(server.url).behind) == 2 and len(server.requests) == 1)
             begin.set()
         return sorted((answer.result() for answer in answers), key=lambda each: each.text), server
 
@@ -149,7 +149,7 @@ class TestRequestsThatAreAlikeButForTheSeed:
         model = client(server, retry=Clock().retry(attempts=1))
         with ThreadPoolExecutor(3) as pool:
             answers = [pool.submit(model.complete, talk("a"), seed=n) for n in range(3)]
-            comes_true(lambda: pace_of(server.url).behind == 2 and len(server.requests) == 1)
+            comes_true(lambda: len(pace_of(server.url).behind) == 2 and len(server.requests) == 1)
             begin.set()
         assert sorted(str(answer.exception()).count("500") for answer in answers) == [0, 0, 1]
         assert [request.get("n") for request in server.requests] == [None, 2, None]
@@ -174,7 +174,7 @@ def test_siblings_of_a_search_go_together_and_each_answer_is_recorded_and_replay
     flags |= {"workers": 3, "model.base_url": server.url, "sandbox.kind": "namespace", "measure.baseline_runs": 1}
     with ThreadPoolExecutor(1) as pool:
         solving = pool.submit(start, task(means(tmp_path / "repo")), load(flags=flags), tmp_path / "run")
-        together = comes_true(lambda: pace_of(server.url).behind == 2)
+        together = comes_true(lambda: len(pace_of(server.url).behind) == 2)
         begin.set()
         result = solving.result()
     assert together

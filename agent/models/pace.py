@@ -38,23 +38,19 @@ class Pace:
     of several requests with a common prefix goes first (`agent.models.warming`). Thread-safe.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        self.most = most
+    def __init__(self) -> None:
+        self.most: int | None = None
         """Most concurrent requests, at least 1; None is no limit."""
         self.several = True
         """Whether waiting requests that differ only in their seeds are sent as one."""
         self.answered = False
         """Whether the provider's server has ever answered, be it with an error."""
-        self._behind: list[Slot] = []
+        self.behind: list[Slot] = []
+        """The threads that wait now for the answer to another thread's request to begin."""
         self._asking = 0
         self._closed_until = -math.inf
         self._cache = PrefixCache()
         self._changed = threading.Condition()
-
-    @property
-    def behind(self) -> int:
-        """How many threads wait now for the answer to another thread's request to begin."""
-        return len(self._behind)
 
     def close(self, until: float) -> None:
         """Send no request before this time of the monotonic clock."""
@@ -85,7 +81,7 @@ class Pace:
                 pause(wait_s)
         finally:
             with self._changed:
-                self._behind = [other for other in self._behind if other is not slot]
+                self.behind = [other for other in self.behind if other is not slot]
 
     def _wait_s(self, slot: Slot, now: Callable[[], float], until: float) -> float | None:
         """None if the request may be sent, or is answered. Else the seconds to pause before the next check."""
@@ -97,8 +93,8 @@ class Pace:
             if left_s <= 0 and not waits and (self.most is None or self._asking < self.most):
                 self._send(slot, now())
                 return None
-            if waits and not slot.taken and slot not in self._behind:
-                self._behind.append(slot)
+            if waits and not slot.taken and slot not in self.behind:
+                self.behind.append(slot)
             if left_s <= 0:
                 self._changed.wait(POLL_S)
             return max(0.0, left_s)
@@ -106,12 +102,12 @@ class Pace:
     def _send(self, slot: Slot, now: float) -> None:
         self._asking += 1
         slot.first = self._cache.warm(slot.prompt, now)
-        if self.several and slot.prompt.draw and slot in self._behind:
+        if self.several and slot.prompt.draw and slot in self.behind:
             draw = slot.prompt.draw
-            slot.others = [other for other in self._behind if other is not slot and other.prompt.draw == draw]
+            slot.others = [other for other in self.behind if other is not slot and other.prompt.draw == draw]
         for other in slot.others:
             other.taken = True
-        self._behind = [other for other in self._behind if other is not slot and not other.taken]
+        self.behind = [other for other in self.behind if other is not slot and not other.taken]
 
     def _begun(self, slot: Slot, now: Callable[[], float]) -> None:
         if slot.begun is not _done:

@@ -137,7 +137,7 @@ def test_siblings_that_differ_in_the_seed_alone_are_two_choices_of_one_request(v
     with ThreadPoolExecutor(2) as pool:
         with pace_of(vllm.url).turn(time.sleep, prompt=ahead) as turn:
             siblings = [pool.submit(model.complete, talk, seed=seed) for seed in range(2)]
-            together = comes_true(lambda: pace_of(vllm.url).behind == 2)
+            together = comes_true(lambda: len(pace_of(vllm.url).behind) == 2)
             turn.begun()
         one, other = (sibling.result() for sibling in siblings)
     model.close()
