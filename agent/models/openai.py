@@ -8,9 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
@@ -112,7 +110,7 @@ class OpenAIModel:
     def close(self) -> None:
         """See `agent.models.Model`."""
         while self._lines:
-            self._lines.pop().cut()
+            self._lines.pop().close()
 
     def _choices(self, body: Mapping[str, Any], slot: Slot, count: int) -> list[Completion]:
         request = {**body, "n": count} if count > 1 else body
@@ -155,8 +153,6 @@ class _Line:
         self.body: Mapping[str, Any] = {}
         self._name = name
         self._plug = Plug()
-        self._lock = threading.Lock()
-        self._busy = False
         timeout = openai.Timeout(deadlines.silence_s + GRACE_S, connect=deadlines.connect_s)
         web = openai.DefaultHttpxClient(verify=_certificates(), event_hooks={"request": [self._plug.watch]})
         key = os.environ.get("OPENAI_API_KEY") or "none"
@@ -167,42 +163,33 @@ class _Line:
         import openai
 
         length = 0
-        with self._reading():
-            try:
-                for piece in self._send().iter_bytes():
-                    yield piece
-                    length += len(piece)
-                    if self.was_cut or length > ANSWER_BYTES:
-                        raise Transient(f"{self._name}: the answer is longer than {ANSWER_BYTES} bytes", usage=UNKNOWN)
-            except openai.APIError as error:
-                raise meaning(error, self._name) from error
-            except failures("HTTPError") as error:
-                raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
+        try:
+            for piece in self._send().iter_bytes():
+                yield piece
+                length += len(piece)
+                if self.was_cut or length > ANSWER_BYTES:
+                    raise Transient(f"{self._name}: the answer is longer than {ANSWER_BYTES} bytes", usage=UNKNOWN)
+        except openai.APIError as error:
+            raise meaning(error, self._name) from error
+        except failures("HTTPError") as error:
+            raise Transient(f"{self._name}: the answer was cut off: {error}", usage=UNKNOWN) from error
+        finally:
+            if self.was_cut:
+                self.close()
 
     def cut(self) -> None:
         """See `agent.models.deadlines.Source`."""
-        with self._lock:
-            self._plug.pulled = True
-            if not self._busy:
-                self._client.close()
         self._plug.pull()
+
+    def close(self) -> None:
+        """Close the connection. Nothing reads from it."""
+        self._plug.forget()
+        self._client.close()
 
     @property
     def was_cut(self) -> bool:
         """Whether the line is unusable."""
         return self._plug.pulled
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._lock:
-            self._busy = True
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._busy = False
-                if self.was_cut:
-                    self._client.close()
 
     def _send(self) -> httpx.Response:
         """The response, once its headers have come."""

@@ -7,6 +7,7 @@ another file by the next read. Other threads only shut it down, which wakes the 
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ class Plug:
     def __init__(self) -> None:
         self.pulled = False
         self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
 
     def watch(self, request: httpx.Request) -> None:
         """The event hook for requests."""
@@ -29,9 +31,15 @@ class Plug:
     def pull(self) -> None:
         """Shut down the current connection and every later one."""
         self.pulled = True
-        if self._socket is not None:
-            with suppress(OSError):  # the connection has ended
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not the TLS shutdown, which sends first
+        with self._lock:
+            if self._socket is not None:
+                with suppress(OSError):  # the connection has ended
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not the TLS shutdown, which sends first
+
+    def forget(self) -> None:
+        """Never shut down the current connection again, because it is about to be closed."""
+        with self._lock:
+            self._socket = None
 
     def _traced(self, event: str, info: Mapping[str, Any]) -> None:
         """Note the socket of a new connection before anything is sent, and shut it down if the plug is pulled."""

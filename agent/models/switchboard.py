@@ -56,6 +56,7 @@ class Switchboard(httpx.BaseTransport):
         finally:
             del self._held.line
             if not ended_well:
+                line.plug.forget()
                 line.client.close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
