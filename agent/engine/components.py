@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from agent.actions import Debug, Kind, Submit
+from agent.actions import Kind
 from agent.budget import Budget
 from agent.evaluate.foresight import Foresight, SiblingRanking
-from agent.evaluate.reproduction import Finding
 from agent.evaluate.value import Value
-from agent.measure import SuiteReport
 from agent.measure.timing import Timing
 from agent.models import Ask
 from agent.models.halt import Halt
@@ -21,59 +19,14 @@ from agent.run.memo import Memo
 from agent.run.rollouts import Candidate, Rollout, RoundPlan, Summary
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
-from agent.run.tree.evaluation import Evaluation
 from agent.run.tree.node import Node
 from agent.search import Search
 from agent.settings import RefineSettings, TournamentSettings
 from agent.task import Task
-from sandboxes import Provider, Snapshot
+from sandboxes import Provider
 
 Recall = Callable[[Task, tuple[Node, ...], Memo], str]
 """What the memory holds that fits the last state of a path. It is looked up once, and noted."""
-
-
-class Scorer(Protocol):
-    """Measures states and evaluates them. Made anew in each session."""
-
-    @property
-    def task(self) -> Task:
-        """The task, with its goal tests as they are named in the base state's report."""
-        ...
-
-    def score(
-        self, snapshot: Snapshot, path: tuple[Node, ...], submission: Submit | None = None
-    ) -> tuple[SuiteReport, Evaluation, int]:
-        """The report of a state below `path`, its evaluation, and how many test runs they took. `submission`: how it
-        was submitted, if it was."""
-        ...
-
-    def score_again(self, node: Node, path: tuple[Node, ...]) -> tuple[SuiteReport, Evaluation, int]:
-        """The same for a node, by a fresh test run whatever is known."""
-        ...
-
-    def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """The report of some tests, or all if none is named, for a policy to read, and how many test runs it took.
-
-        Raises:
-            agent.errors.MeasureError: there is no such test; nothing was run.
-        """
-        ...
-
-    def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
-        """What the tests say that the state adds, where no goal is known, and how many test runs that took."""
-        ...
-
-    def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Existing test files that the state changes, and that are put back before tests are run."""
-        ...
-
-    def debug(self, snapshot: Snapshot, wanted: Debug) -> str:
-        """What a run of one test shows of its values. It takes one test run.
-
-        Raises:
-            agent.errors.MeasureError: the values cannot be shown; nothing was run.
-        """
-        ...
 
 
 class Summariser(Protocol):

@@ -16,7 +16,6 @@ from random import Random
 
 from agent.budget import BudgetSpent, Stop, Usage
 from agent.engine.completion import FinishedRollouts
-from agent.engine.components import Scorer
 from agent.engine.expansion import Context, Expansion, ExpansionResult
 from agent.engine.in_flight import InFlight
 from agent.engine.merge import NotFused
@@ -24,6 +23,7 @@ from agent.engine.scheduled_replay import follow
 from agent.engine.selection import choose
 from agent.engine.session import Session
 from agent.errors import PolicyError, RamifyError, Stopped
+from agent.evaluate.scorer import StagedScorer
 from agent.policy import Policy
 from agent.policy.panel import Panel
 from agent.prompts import handed_on
@@ -47,7 +47,9 @@ FAILURES_IN_A_ROW = 10
 class Engine:
     """Grows a run's tree until it is told to stop. One object serves one session."""
 
-    def __init__(self, session: Session, scorer: Scorer, schedule: Schedule = (), *, unfinished: bool = False) -> None:
+    def __init__(
+        self, session: Session, scorer: StagedScorer, schedule: Schedule = (), *, unfinished: bool = False
+    ) -> None:
         """`schedule` is repeated before anything is selected (`agent.run.schedule`), by a single worker. `unfinished`:
         first all lines of work that wait, of any round, are finished."""
         self._session, self._components, self._run = session, session.components, session.run

@@ -15,13 +15,14 @@ from agent.actions import Debug, Submit
 from agent.actions.excerpt import printable
 from agent.budget import BudgetSpent, Usage
 from agent.counting import first_of
-from agent.engine.components import Components, Scorer
+from agent.engine.components import Components
 from agent.engine.merge import fuse
 from agent.engine.review import Review
 from agent.engine.session import Session
 from agent.engine.turns import TurnRunner, TurnsResult
 from agent.errors import MeasureError, PolicyError, RamifyError
 from agent.evaluate.improvement import improves_strictly
+from agent.evaluate.scorer import StagedScorer
 from agent.policy import Policy, Position, Tried
 from agent.policy.chat.conventions import conventions
 from agent.policy.chat.layout import layout
@@ -49,7 +50,7 @@ class Context:
     """What all expansions of one engine share."""
 
     session: Session
-    scorer: Scorer
+    scorer: StagedScorer
     ends_after: Callable[[Expansion, int], bool]
     """Whether an expansion should end after so many turns, and be recorded in its current state."""
     lines: dict[tuple[NodeId, NodeId], Tried] = field(default_factory=dict)

@@ -15,9 +15,9 @@ from agent.actions import Action, Observation, RunTests, Submit, as_call
 from agent.actions.comparison import comparison_text
 from agent.actions.excerpt import excerpt, printable
 from agent.budget import Usage
-from agent.engine.components import Scorer
 from agent.evaluate.references import Site, Tracked, tracked
 from agent.evaluate.reproduction import Finding
+from agent.evaluate.scorer import StagedScorer
 from agent.measure import Outcome, SuiteReport
 from agent.measure.comparison import compare
 from agent.measure.regressions import regressions
@@ -56,7 +56,7 @@ class Review:
     provider: Provider
     base: Snapshot
     baseline: SuiteReport
-    scorer: Scorer
+    scorer: StagedScorer
     spend: Callable[[Usage], None]
     turns: Sequence[Step]
     """All turns of the conversation before the one that asks."""

@@ -117,7 +117,8 @@ class StagedScorer:
     def score(
         self, snapshot: Snapshot, path: tuple[Node, ...], submission: Submit | None = None
     ) -> tuple[SuiteReport, Evaluation, int]:
-        """As `agent.engine.components.Scorer.score`."""
+        """The report of a state below `path`, its evaluation, and how many test runs they took. `submission`: how it
+        was submitted, if it was."""
         expected = self._expected(snapshot, path)
         trial = StagedMeasurement(self._measurer, self.task.goal_tests, snapshot, self._strict)
         with self._own_tests_beside(snapshot) as own:
@@ -146,7 +147,12 @@ class StagedScorer:
         return report, evaluation, 1 + runs + more
 
     def run_tests(self, snapshot: Snapshot, tests: tuple[str, ...]) -> tuple[SuiteReport, int]:
-        """As `agent.engine.components.Scorer.run_tests`. Tests outside the task's own command are run by their path."""
+        """The report of some tests, or all if none is named, for a policy to read, and how many test runs it took.
+        Tests outside the task's own command are run by their path.
+
+        Raises:
+            agent.errors.MeasureError: there is no such test; nothing was run.
+        """
         selection, by_command = self._named(snapshot, tests)
         if not by_command:
             report, ran = self.own.run(snapshot, selection)
@@ -186,13 +192,17 @@ class StagedScorer:
         return test_ids, all(map(names.selected, test_ids))
 
     def put_back(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """As `agent.engine.components.Scorer.put_back`."""
+        """Existing test files that the state changes, and that are put back before tests are run."""
         changes = self._provider.changes(self._base, snapshot)
         return tuple(c.path for c in changes if c.kind == "modified" and self._measurer.protection.is_test(c.path))
 
     def debug(self, snapshot: Snapshot, request: Debug) -> str:
-        """As `agent.engine.components.Scorer.debug`. Protected files are as in the base state, except for added
-        tests."""
+        """What a run of one test shows of its values. It takes one test run, with protected files as in the base state,
+        except for added tests.
+
+        Raises:
+            agent.errors.MeasureError: the values cannot be shown; nothing was run.
+        """
         if self._baseline.adapter != "pytest":
             raise MeasureError("values can only be seen in tests that pytest runs")
         own, (test_ids, by_command) = self.own.files(snapshot), self._named(snapshot, (request.test,))
@@ -230,7 +240,7 @@ class StagedScorer:
         )
 
     def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
-        """As `agent.engine.components.Scorer.reproduction`."""
+        """What the tests say that the state adds, where no goal is known, and how many test runs that took."""
         finding = self.own.look(snapshot) if self._reproducible and report.valid else None
         return finding, finding.runs if finding else 0
 
