@@ -9,7 +9,7 @@ from pathlib import Path
 from agent.models import directly
 from agent.run.rollouts import Candidate
 from agent.run.run import Run
-from agent.solver.contrast import Contrast, suspects, unsuspected
+from agent.solver.contrast import look, suspects, unsuspected
 from agent.solver.warnings import remarks
 from tests.candidates import TASK, candidate
 from tests.exporting import Recorder
@@ -72,7 +72,7 @@ class TestASuspect:
 class TestTheQuestion:
     def test_shows_all_answers_together_and_what_a_program_found(self):
         model = ScriptedModel([answer(says(suspect("B")))])
-        found = Contrast(model).look(TASK, (HONEST, SPECIAL), ["- B: m.py:3: the input 5"], directly)
+        found = look(model, TASK, (HONEST, SPECIAL), ["- B: m.py:3: the input 5"], directly)
         assert found["found"] == {"2": {"kind": "tests", "reason": "It asks for 5."}}
         shown = model.heard[0][-1]["content"]
         assert all(
@@ -83,11 +83,11 @@ class TestTheQuestion:
         wrong = (suspect("C"), suspect("A", kind="odd"), suspect("A", reason=" "))
         for given, told in zip(wrong, ("`attempt` is 'C'", "`kind` of A is 'odd'", "`reason` for A"), strict=True):
             model = ScriptedModel([answer(says(given)), answer(says())])
-            assert Contrast(model).look(TASK, (HONEST, SPECIAL), (), directly)["found"] == {}
+            assert look(model, TASK, (HONEST, SPECIAL), (), directly)["found"] == {}
             assert told in model.heard[1][-1]["content"]
 
     def test_that_has_no_readable_answer_leaves_nobody_suspected(self):
         model = ScriptedModel(lambda messages: answer("?"))
-        found = Contrast(model).look(TASK, (HONEST, SPECIAL), (), directly)
+        found = look(model, TASK, (HONEST, SPECIAL), (), directly)
         assert found["found"] == {}
         assert "cannot be read" in found["problem"]

@@ -23,7 +23,7 @@ from agent.run.rollouts import Briefing, RoundPlan, Summary
 from agent.run.run import Run
 from agent.settings import RefineSettings
 from agent.solver.refine import brief
-from agent.solver.refine.plan import Planner, read_plan
+from agent.solver.refine.plan import draw_plan, read_plan
 from sandboxes import Sandbox, Snapshot
 from tests.projects import means, task
 from tests.scripted import ScriptedModel, answer
@@ -202,7 +202,7 @@ class TestAPlan:
 
     def test_is_drawn_from_the_issue_and_the_summaries_and_unreadable_answers_are_mended(self) -> None:
         model = ScriptedModel([answer("Hm."), answer('{"steps": ["Mend it."]}')])
-        assert Planner(model).draw(task(Path("unused")), [GOOD, BAD]) == RoundPlan(("Mend it.",))
+        assert draw_plan(model, task(Path("unused")), [GOOD, BAD]) == RoundPlan(("Mend it.",))
         asked = str(model.heard[0][1]["content"])
         assert all(text in asked for text in ("mean([]) divides by zero", "good.py", "bad.py"))
 
@@ -215,7 +215,7 @@ class TestAPlan:
         model = ScriptedModel(says)
         wanted = replace(task(Path("unused")), statement="It is wrong. " * 4000)
         long = replace(GOOD, failure_modes=("x" * 400,) * 10, risks=("y" * 400,) * 10)
-        assert Planner(model).draw(wanted, [long] * 8) == RoundPlan(("Mend it.",))
+        assert draw_plan(model, wanted, [long] * 8) == RoundPlan(("Mend it.",))
         for text in ("It is wrong.", "x", "y"):
             whole, short = (str(heard[1]["content"]).count(text) for heard in model.heard)
             assert 0 < 2 * short < whole
@@ -227,11 +227,11 @@ class TestAPlan:
                 raise said
             return said
 
-        assert Planner(ScriptedModel(says)).draw(task(Path("unused")), [GOOD]) is None
+        assert draw_plan(ScriptedModel(says), task(Path("unused")), [GOOD]) is None
 
     def test_is_not_taken_for_impossible_where_the_budget_is_spent(self) -> None:
         def ask(*given: object, **sampling: object) -> Any:
             raise BudgetSpent(Stop.CALLS)
 
         with pytest.raises(BudgetSpent):
-            Planner(ScriptedModel([])).draw(task(Path("unused")), [GOOD], ask)
+            draw_plan(ScriptedModel([]), task(Path("unused")), [GOOD], ask)

@@ -30,7 +30,6 @@ from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings, TournamentSettings
 from agent.solver.solve import solve
-from agent.solver.summaries import ModelSummariser
 from agent.solver.tournament.judges import ModelJudge
 from agent.solver.tournament.note import notes
 from sandboxes import SnapshotMissing
@@ -210,7 +209,7 @@ def test_a_second_round_begins_at_the_base_state_and_knows_nothing_of_the_first_
 @pytest.mark.slow
 def test_no_model_is_asked_for_summaries_where_no_other_round_follows(go):
     model = ScriptedModel(lambda messages: pytest.fail("asked"), "tiny")
-    _, run = go(Attempts(FIX, FIX), waves={"summariser": ModelSummariser(model)})
+    _, run = go(Attempts(FIX, FIX), waves={"summariser": model})
     assert {author for _, author in run.summaries} == {"journal"}
     assert not run.rounds
 
@@ -219,7 +218,7 @@ def test_no_model_is_asked_for_summaries_where_no_other_round_follows(go):
 def test_a_model_writes_all_summaries_before_the_votes_where_that_is_wanted(go):
     said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
     model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")
-    waves = {"summariser": ModelSummariser(model), "tournament": TournamentSettings(model_summaries=True)}
+    waves = {"summariser": model, "tournament": TournamentSettings(model_summaries=True)}
     _, run = go(Attempts(FIX, SECOND), waves=waves)
     assert set(run.summaries) == {(1, "tiny"), (2, "tiny")}
 
@@ -229,7 +228,7 @@ def test_a_model_writes_the_summaries_that_a_later_round_reads_and_no_others(go)
     said = {"hypothesis": "One was left out.", "outcome": "solved", "progress": ""}
     model = ScriptedModel(lambda messages: answer(json.dumps(said)), "tiny")
     texts = (OTHERS[0], OTHERS[1], View("means.py"), FIX)
-    _, run = go(Attempts(*texts), waves={"summariser": ModelSummariser(model)})
+    _, run = go(Attempts(*texts), waves={"summariser": model})
     assert {leaf for leaf, author in run.summaries if author == "tiny"} == {1, 2}
     assert {leaf for leaf, author in run.summaries if author == "journal"} == {1, 2, 3, 4}
     assert len(model.heard) == len(run.asked) == 2

@@ -24,7 +24,6 @@ from agent.run.rollouts import RoundPlan
 from agent.run.run import Run
 from agent.search.best_of_n import BestOfN
 from agent.settings import RefineSettings
-from agent.solver.refine.plan import Planner
 from agent.solver.result import Result
 from agent.solver.solve import solve
 from sandboxes import Provider
@@ -95,7 +94,7 @@ def test_an_attempt_at_the_wrong_file_is_followed_by_one_that_has_a_plan_and_beg
     go: Solve, repo: Path
 ) -> None:
     model = repairer()
-    result, run = go(repo, ChatPolicy(model), refine=RefineSettings(), planner=Planner(model))
+    result, run = go(repo, ChatPolicy(model), refine=RefineSettings(), planner=model)
     assert (result.status, result.verified, result.rounds, result.best_node) == ("solved", True, 2, 2)
     assert [node.parents for node in run.tree] == [(), (0,), (0,)]
     shown = facts(run)
@@ -125,7 +124,7 @@ def test_an_attempt_at_the_wrong_file_is_followed_by_one_that_has_a_plan_and_beg
 
 def test_an_attempt_after_which_nothing_is_known_is_told_the_same_bytes_as_the_first(go: Solve, repo: Path) -> None:
     model = repairer({"steps": []})
-    result, run = go(repo, ChatPolicy(model), refine=RefineSettings(priors=0), planner=Planner(model))
+    result, run = go(repo, ChatPolicy(model), refine=RefineSettings(priors=0), planner=model)
     first, second = model.heard
     assert told(second) == told(first)
     assert (result.status, run.round) == ("improved", 2)
@@ -133,7 +132,7 @@ def test_an_attempt_after_which_nothing_is_known_is_told_the_same_bytes_as_the_f
 
 def test_an_easy_task_asks_for_no_plan_and_begins_no_second_round(go: Solve, repo: Path) -> None:
     model = ScriptedModel([answer("Clear.", RIGHT, ("submit", {}))])
-    result, run = go(repo, ChatPolicy(model), refine=RefineSettings(), planner=Planner(model))
+    result, run = go(repo, ChatPolicy(model), refine=RefineSettings(), planner=model)
     assert (result.status, result.stop, run.round, len(model.heard)) == ("solved", Stop.SOLVED, 1, 1)
     assert run.note(0, "gate/1") == {"refine": False, "why": "easy: one patch that solves the task"}
 

@@ -27,7 +27,7 @@ from agent.run.rollouts import Summary
 from agent.run.run import Run
 from agent.search.best_first import BestFirst
 from agent.solver.solve import solve
-from agent.solver.summaries import ModelSummariser, summarise
+from agent.solver.summaries import summarise, summarise_by_model
 from agent.solver.summaries.account import read_account
 from agent.solver.summaries.contradictions import RecordedNames, contradictions
 from agent.solver.summaries.faults import Fault
@@ -253,7 +253,7 @@ def told(history, *answers: object, ask=directly) -> tuple[Summary, ScriptedMode
     says = [answer(each if isinstance(each, str) else f"So:\n{json.dumps(each)}") for each in answers]
     model = ScriptedModel(says, name="tiny")
     (rollout,) = history.run.rollouts()
-    return ModelSummariser(model).summarise(TASK, history.run, None, rollout, ask), model
+    return summarise_by_model(model, TASK, history.run, None, rollout, ask), model
 
 
 def test_a_truthful_model_adds_its_words_and_nothing_else(half):
@@ -334,7 +334,7 @@ def test_a_model_with_little_room_is_shown_less(half):
 
     half.add(1, *(turn((Shell(f"cat {n}"), Observation("y" * 3000))) for n in range(40)), label="more", a=P)
     (rollout,) = half.run.rollouts()
-    summary = ModelSummariser(ScriptedModel(short_sighted)).summarise(TASK, half.run, None, rollout, directly)
+    summary = summarise_by_model(ScriptedModel(short_sighted), TASK, half.run, None, rollout, directly)
     assert summary.author == "scripted"
     assert lengths[0] > 2 * lengths[1] > 3 * lengths[2]
     assert lengths[0] < 80_000

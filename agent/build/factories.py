@@ -24,9 +24,6 @@ from agent.run.run import Run
 from agent.search import Search
 from agent.search.registry import SEARCHES, SINGLE_EDITS
 from agent.settings import MODEL_FREE_POLICIES, Choice, ModelSettings, Settings
-from agent.solver.contrast import Contrast
-from agent.solver.refine.plan import Planner
-from agent.solver.summaries.by_model import ModelSummariser
 from agent.solver.tournament.judges import judge_of
 
 if TYPE_CHECKING:
@@ -189,9 +186,9 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
         tournament=settings.tournament,
         refine=refine,
         judge=judge_of(settings.tournament, primary_model, models),
-        summariser=ModelSummariser(models(primary_model)) if primary_model else None,
-        contrast=Contrast(models(contrasting)) if contrasting else None,
-        planner=Planner(models(planning)) if planning else None,
+        summariser=models(primary_model) if primary_model else None,
+        contrast=models(contrasting) if contrasting else None,
+        planner=models(planning) if planning else None,
     )
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from agent.actions import Kind
 from agent.budget import Budget
 from agent.evaluate.foresight import Foresight, SiblingRanking
 from agent.evaluate.value import Value
 from agent.measure.timing import Timing
-from agent.models import Ask
+from agent.models import Ask, Model
 from agent.models.halt import Halt
 from agent.policy import Policy
 from agent.run.ballots import Judge
 from agent.run.memo import Memo
-from agent.run.rollouts import Candidate, Rollout, RoundPlan, Summary
 from agent.run.run import Run
 from agent.run.tree.choice import Choice
 from agent.run.tree.node import Node
@@ -29,33 +28,6 @@ Recall = Callable[[Task, tuple[Node, ...], Memo], str]
 """What the memory holds that fits the last state of a path. It is looked up once, and noted."""
 
 
-class Summariser(Protocol):
-    """Puts a rollout into words."""
-
-    def summarise(self, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask) -> Summary:
-        """What the rollout tried and what came of it.
-
-        Raises:
-            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached, or the run cancelled.
-            agent.errors.ModelError, agent.errors.ConfigError: the provider of the model failed.
-            sandboxes.SandboxError: a state could not be read.
-        """
-        ...
-
-
-class Planner(Protocol):
-    """Draws the plan of the next round from what the rollouts came to."""
-
-    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask) -> RoundPlan | None:
-        """A plan for the task; None: none could be made.
-
-        Raises:
-            agent.budget.BudgetSpent: the question does not fit in what the run may spend.
-            agent.errors.ModelError, agent.errors.ConfigError: the provider of the model failed.
-        """
-        ...
-
-
 class Exchange(Policy, Protocol):
     """Brings in states of other runs of the task, and may share those of this one."""
 
@@ -65,18 +37,6 @@ class Exchange(Policy, Protocol):
 
     def next(self) -> Choice | None:
         """A choice to try a state of another run, which `propose` then reads; None if no new one is known."""
-        ...
-
-
-class Contrast(Protocol):
-    """Looks at all candidates together for those that only satisfy the tests."""
-
-    def look(self, task: Task, group: Sequence[Candidate], signs: Sequence[str], ask: Ask, /) -> dict[str, Any]:
-        """The note that says which of them are suspected. `signs` is what a program found in them, a line each.
-
-        Raises:
-            agent.budget.BudgetSpent, agent.errors.ModelError, agent.errors.ConfigError: the model cannot be asked.
-        """
         ...
 
 
@@ -94,11 +54,11 @@ class RoundComponents:
     refine: RefineSettings = field(default_factory=RefineSettings)
     judge: Callable[[Ask], Judge] | None = None
     """Makes the judge that compares rollouts; None: only rules compare them."""
-    summariser: Summariser | None = None
+    summariser: Model | None = None
     """Summarises rollouts; None: summaries are made from the journal, without a model."""
-    contrast: Contrast | None = None
-    """None: no model looks for candidates that only satisfy the tests."""
-    planner: Planner | None = None
+    contrast: Model | None = None
+    """Looks for candidates that only satisfy the tests; None: no model does."""
+    planner: Model | None = None
     """Draws the plan of a round; None: rounds have no plan."""
 
 

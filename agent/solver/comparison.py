@@ -22,7 +22,7 @@ from agent.solver.candidates import CANDIDATES, CandidatePool
 from agent.solver.contrast import contrasted, unsuspected
 from agent.solver.cross_testing import CrossCheck
 from agent.solver.refine import summary_of
-from agent.solver.summaries import JOURNAL, summarise
+from agent.solver.summaries import JOURNAL, summarise, summarise_by_model
 from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
 
@@ -136,10 +136,9 @@ class Comparison:
         for rollout in self.rollouts():
             known = summary_of(run, rollout.leaf)
             if rollout.best in nodes and (known is None or known.author == JOURNAL):
-                ask = session.gateway.at(rollout.best, "summary")
-                session.record(
-                    Summarised(model.summarise(self.pool.scorer.task, run, session.components.provider, rollout, ask))
-                )
+                task, ask = self.pool.scorer.task, session.gateway.at(rollout.best, "summary")
+                summary = summarise_by_model(model, task, run, session.components.provider, rollout, ask)
+                session.record(Summarised(summary))
 
 
 def _sort_key(run: Run, rollout: Rollout) -> tuple[bool, bool, bool, float, int]:

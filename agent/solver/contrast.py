@@ -7,12 +7,10 @@ A suspicion costs a candidate its place only where another is as good by the fac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from string import ascii_uppercase
 from typing import Any
 
-from agent.engine.components import Contrast as Looks
 from agent.engine.session import Session
 from agent.errors import PolicyError
 from agent.models import Ask, Model
@@ -34,25 +32,24 @@ SUSPECTS = "suspects"
 """How the key of the root's note begins with the suspects of a round, each with its kind and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """Asks a model once a round."""
+def look(model: Model, task: Task, group: Sequence[Candidate], signs: Sequence[str], ask: Ask) -> dict[str, Any]:
+    """The note that says which of the candidates the model suspects. `signs` is what a program found in them, a line
+    each.
 
-    model: Model
+    Raises:
+        agent.budget.BudgetSpent, agent.errors.ModelError, agent.errors.ConfigError: the model cannot be asked.
+    """
+    question = render("contrast_question", letters=letters(group), kinds=KINDS, signs=signs)
+    messages, read = partial(group_messages, task, group, UNTESTED, question), partial(_read, letters(group))
+    try:
+        found = ask_within_context(ask, model, messages, read)
+    except (Abstained, PolicyError) as why:
+        return {"nodes": [each.node for each in group], "problem": str(why), "found": {}}
+    by_node = {str(group[letters(group).index(name)].node): said for name, said in found.items()}
+    return {"nodes": [each.node for each in group], "problem": "", "found": by_node}
 
-    def look(self, task: Task, group: Sequence[Candidate], signs: Sequence[str], ask: Ask) -> dict[str, Any]:
-        """As `agent.engine.components.Contrast.look`."""
-        question = render("contrast_question", letters=letters(group), kinds=KINDS, signs=signs)
-        messages, read = partial(group_messages, task, group, UNTESTED, question), partial(_read, letters(group))
-        try:
-            found = ask_within_context(ask, self.model, messages, read)
-        except (Abstained, PolicyError) as why:
-            return {"nodes": [each.node for each in group], "problem": str(why), "found": {}}
-        by_node = {str(group[letters(group).index(name)].node): said for name, said in found.items()}
-        return {"nodes": [each.node for each in group], "problem": "", "found": by_node}
 
-
-def contrasted(session: Session, contrast: Looks, task: Task, candidates: Sequence[Candidate]) -> None:
+def contrasted(session: Session, model: Model, task: Task, candidates: Sequence[Candidate]) -> None:
     """Note which of the candidates of all rounds are suspected, once a round. Nothing is asked about fewer than two
     different changes.
 
@@ -66,7 +63,7 @@ def contrasted(session: Session, contrast: Looks, task: Task, candidates: Sequen
     named = zip(letters(group), remarks, strict=True)
     signs = [f"- {letter}: {visible(remark)}" for letter, each in named for remark in each]
     ask = session.gateway.at(None, "contrast")
-    session.memo(f"{SUSPECTS}-{run.round}", partial(contrast.look, task, group, signs, ask))
+    session.memo(f"{SUSPECTS}-{run.round}", partial(look, model, task, group, signs, ask))
 
 
 def suspects(run: Run) -> dict[NodeId, str]:

@@ -24,6 +24,7 @@ from agent.solver.comparison import Comparison
 from agent.solver.refine import brief
 from agent.solver.refine.gates import gate_key, needed
 from agent.solver.refine.local import repairs
+from agent.solver.refine.plan import draw_plan
 from agent.solver.searcher import Searcher
 from agent.solver.tournament import Ranking
 from sandboxes import SandboxError
@@ -156,7 +157,7 @@ class Rounds:
 
     def _draw(self, summaries: Sequence[Summary]) -> RoundPlan | None:
         planner, ask = self.parts.planner, self.session.gateway.at(None, "plan")
-        return planner.draw(self.pool.scorer.task, summaries, ask) if planner else None
+        return draw_plan(planner, self.pool.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
         """The best states of the rollouts: the ranked candidates first, then the others."""

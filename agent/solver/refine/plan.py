@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from agent.errors import PolicyError
@@ -24,25 +23,19 @@ from agent.untrusted import fence
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Planner:
-    """Draws plans. Thread-safe."""
+def draw_plan(model: Model, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> RoundPlan | None:
+    """A plan for the task, drawn from the summaries of its rollouts; None: no plan could be read, or the question is
+    too long for the model.
 
-    model: Model
-
-    def draw(self, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> RoundPlan | None:
-        """A plan for the task, drawn from the summaries of its rollouts; None: no plan could be read, or the question
-        is too long for the model.
-
-        Raises:
-            agent.budget.BudgetSpent: the question does not fit in what the run may spend.
-            agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
-        """
-        try:
-            return ask_within_context(ask, self.model, partial(_question, task, summaries), read_plan)
-        except (Abstained, PolicyError) as why:
-            log.warning("the next round has no plan: %s", why)
-            return None
+    Raises:
+        agent.budget.BudgetSpent: the question does not fit in what the run may spend.
+        agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
+    """
+    try:
+        return ask_within_context(ask, model, partial(_question, task, summaries), read_plan)
+    except (Abstained, PolicyError) as why:
+        log.warning("the next round has no plan: %s", why)
+        return None
 
 
 def read_plan(text: str) -> RoundPlan:

@@ -5,7 +5,7 @@ Law: the same journal gives the same facts, and every test, file and command sta
 
 from __future__ import annotations
 
-from agent.solver.summaries.by_model import ModelSummariser
+from agent.solver.summaries.by_model import summarise_by_model
 from agent.solver.summaries.journal import JOURNAL, summarise
 
-__all__ = ["JOURNAL", "ModelSummariser", "summarise"]
+__all__ = ["JOURNAL", "summarise", "summarise_by_model"]

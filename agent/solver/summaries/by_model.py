@@ -6,7 +6,7 @@ Law: facts come from the journal. The model adds words, and the summary says whe
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from agent.errors import PolicyError
@@ -25,32 +25,28 @@ from sandboxes import Provider
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSummariser:
-    """Asks its model one question a rollout. Thread-safe."""
+def summarise_by_model(
+    model: Model, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask
+) -> Summary:
+    """The summary of a rollout, for which the model is asked one question. It is made without the model if no account
+    can be read or the question is too long for the model.
 
-    model: Model
-
-    def summarise(self, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask) -> Summary:
-        """The summary of a rollout. It is made without the model if no account can be read or the question is too long
-        for the model.
-
-        Raises:
-            agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached or the run was cancelled; a later
-                session can ask.
-            agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
-            sandboxes.SandboxError: as `agent.solver.summaries.summarise`.
-        """
-        facts = record(run, provider, rollout)
-        journal = summary_of(facts)
-        patch = run.journal.get_blob(journal.patch_blob) if journal.patch_blob else b""
-        messages = partial(question, task, facts.path, facts.best, patch)
-        try:
-            account = ask_within_context(ask, self.model, messages, read_account)
-        except (Abstained, PolicyError) as why:
-            log.warning("the summary of node %d is made without a model: %s", rollout.leaf, why)
-            return journal
-        return _combined(account, journal, facts, self.model.name)
+    Raises:
+        agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached or the run was cancelled; a later session
+            can ask.
+        agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
+        sandboxes.SandboxError: as `agent.solver.summaries.summarise`.
+    """
+    facts = record(run, provider, rollout)
+    journal = summary_of(facts)
+    patch = run.journal.get_blob(journal.patch_blob) if journal.patch_blob else b""
+    messages = partial(question, task, facts.path, facts.best, patch)
+    try:
+        account = ask_within_context(ask, model, messages, read_account)
+    except (Abstained, PolicyError) as why:
+        log.warning("the summary of node %d is made without a model: %s", rollout.leaf, why)
+        return journal
+    return _combined(account, journal, facts, model.name)
 
 
 def _combined(account: Account, journal: Summary, facts: Record, author: str) -> Summary:
