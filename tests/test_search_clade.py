@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import log2, sqrt
+from math import log2
 from random import Random
-from statistics import mean, stdev
+from statistics import mean
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent.measure import SuiteReport
 from agent.run.tree.choice import Choice
 from agent.run.tree.evaluation import Evaluation
-from agent.search.clade import HIGH, Clade, _Posterior
+from agent.search.clade import Clade
 from tests.test_tree import trees
 from tests.trees import node, tree
 
@@ -47,45 +47,6 @@ def test_the_posterior_pools_the_clade_and_counts_work_in_flight_as_failures():
     made.begin(2)
     assert Clade(trials=2).posterior(made, 1, "clade") == (pytest.approx(1.5), pytest.approx(2 * (2.25 + 1)))
     assert Clade(trials=2).posterior(made, 1, "self") == (pytest.approx(1.0), pytest.approx(2 * (0.5 + 1)))
-
-
-@pytest.mark.parametrize("posterior", [(0.0, 0.0), (0.0, 100.0), (50.0, 50.0), (24.0, 300.0), (90.0, 910.0)])
-def test_draws_are_those_of_a_beta(posterior):
-    rng, (a, b) = Random(0), (1 + posterior[0], 1 + posterior[1])
-    belief = _Posterior.of(*posterior)
-    drawn = [belief.draw(rng) for _ in range(4000)]
-    spread = sqrt(a * b / (a + b) ** 2 / (a + b + 1))
-    assert mean(drawn) == pytest.approx(a / (a + b), abs=5 * spread / sqrt(4000))
-    assert stdev(drawn) == pytest.approx(spread, rel=0.1)
-    assert max(drawn) < a / (a + b) + 40 * spread
-    if not belief.normal:
-        assert max(drawn) < belief.reach
-
-
-def test_high_draws_are_the_draws_above_the_reach():
-    rng, belief = Random(0), _Posterior.of(50.0, 50.0)
-    above = [drawn for drawn in (belief.draw(rng) for _ in range(40_000)) if drawn > belief.reach]
-    high = [belief.draw_high(rng) for _ in range(800)]
-    assert len(above) == pytest.approx(HIGH * 40_000, rel=0.15)
-    assert min(high) >= belief.reach
-    assert mean(high) == pytest.approx(mean(above), abs=5 * stdev(above) * sqrt(2 / 800))
-    assert stdev(high) == pytest.approx(stdev(above), rel=0.2)
-
-
-def test_the_best_child_is_as_often_each_as_if_all_were_drawn_for():
-    """Forty children of which each seldom beats the first."""
-    made = tree(node(0), *(node(i, 0, 0.65 if i == 1 else 0.5) for i in range(1, 42)))
-    for i in range(42, 45):
-        made.add(node(i, 1, 0.65))
-    made.close(0)
-    search, rng, draws = Clade(), Random(0), 4000
-    beliefs = [_Posterior.of(*search.posterior(made, i, "clade")) for i in range(1, 42)]
-    others = 0
-    for _ in range(draws):
-        first, *rest = (belief.draw(rng) for belief in beliefs)
-        others += max(rest) > first
-    assert 80 < others < 800
-    assert draws - branches(search, made, draws)[1] == pytest.approx(others, abs=5 * sqrt(2 * others))
 
 
 def test_all_that_may_win_does_now_and_then():
