@@ -73,11 +73,7 @@ class _Frontier(View):
         self._classes: list[int] = []
         self._expansions: list[int] = []
         self._level: Counter[int] = Counter()
-        self._nodes: defaultdict[tuple[int, int], Ranking] = defaultdict(lambda: Ranking(exactly))
-        self._tops = [Ranking(exactly) for _ in range(CLASSES)]
-        self._top: dict[tuple[int, int], NodeId] = {}
-        self._among = [0] * CLASSES
-        self._changed: set[int] = set()
+        self._nodes = [defaultdict[int, Ranking](lambda: Ranking(exactly)) for _ in range(CLASSES)]
 
     def changed(self, node_id: NodeId) -> None:
         """Count the node's expansions and rank it among those of its class and depth."""
@@ -90,26 +86,21 @@ class _Frontier(View):
         self._expansions[node_id] = begun
         if depth >= self._search.depth:
             return
-        nodes = self._nodes[number, depth]
-        self._among[number] -= len(nodes)
         is_open = self._tree.expandable(node_id)
-        nodes.put(node_id, (self._search.rested(self._tree, node_id),) if is_open else None)
-        self._among[number] += len(nodes)
-        self._changed.add(depth)
+        self._nodes[number][depth].put(node_id, (self._search.rested(self._tree, node_id),) if is_open else None)
 
     def best(self, number: int) -> list[NodeId]:
         """The best two nodes of a class, or fewer."""
-        self._rank_depths()
-        best = self._tops[number].best()
-        if best:
-            depth = self._tree.depth(best[0][1])
-            tired = self._search.tired(depth, self._level[depth])
-            best += [(rested - tired, node_id) for rested, node_id in self._nodes[number, depth].best()[1:]]
+        best = [
+            (rested - self._search.tired(depth, self._level[depth]), node_id)
+            for depth, nodes in self._nodes[number].items()
+            for rested, node_id in nodes.best()
+        ]
         return [node_id for _, node_id in sorted(best, key=lambda scored: (-scored[0], scored[1]))[:2]]
 
     def among(self, number: int) -> int:
         """How many nodes of a class can be expanded."""
-        return self._among[number]
+        return sum(map(len, self._nodes[number].values()))
 
     def terms(self, node_id: NodeId) -> Mapping[str, float]:
         """The terms of a node's score, `value - own - level`, and its class."""
@@ -133,15 +124,3 @@ class _Frontier(View):
         unsafe = any(self._classes[parent_id] >= 2 for parent_id in node.parents)
         unsafe = unsafe or any(effect(action) is Effect.IRREVERSIBLE for action in performed)
         return 2 * unsafe + stale
-
-    def _rank_depths(self) -> None:
-        for depth in self._changed:
-            tired = self._search.tired(depth, self._level[depth])
-            for number, tops in enumerate(self._tops):
-                best = self._nodes[number, depth].best()
-                if (old := self._top.pop((number, depth), None)) is not None:
-                    tops.put(old, None)
-                if best:
-                    rested, self._top[number, depth] = best[0]
-                    tops.put(best[0][1], (rested - tired,))
-        self._changed.clear()
