@@ -27,7 +27,7 @@ ONE_CHILD = Mcts(widen=0.5, alpha=0, depth=10**6)
 @given(trees(), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=8))
 def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
     rank = dict.fromkeys(range(len(made)), 0)
-    ranked = RankedChildren(made, lambda n: -max(rank[m] for m in subtree(made, n)))
+    ranked = RankedChildren(made, lambda n: max(rank[m] for m in subtree(made, n)))
     for each in made:
         ranked.below(each.id)
     for at, to in changes:
@@ -36,7 +36,7 @@ def test_siblings_are_ranked_by_what_is_below_them_now(made, changes):
         for parent in made.path(at % len(made)):
             children = [c.id for c in made.children(parent.id) if made.open_below(c.id)]
             now = sorted((-max(rank[m] for m in subtree(made, c)), c) for c in children)
-            assert ranked.of(parent.id) == now
+            assert ranked.of(parent.id).best(len(made)) == [(-negative, child) for negative, child in now]
 
 
 class CountedList(list):

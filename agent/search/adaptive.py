@@ -87,7 +87,7 @@ class _Arms:
         """For each node, the number of its expansions and the sums of their values and squared values."""
         self._below = sums(tree, 3)
         """The same for all expansions in a subtree."""
-        self._siblings = RankedChildren(tree, lambda child: -search.posterior(self.arm(child)).mean)
+        self._siblings = RankedChildren(tree, lambda child: search.posterior(self.arm(child)).mean)
 
     def changed(self, node_id: NodeId) -> None:
         """Back up a new node's value to its parent; count expansions that were begun or taken back."""
@@ -119,7 +119,7 @@ class _Arms:
 
     def children(self, node_id: NodeId) -> list[NodeId]:
         """The children with the highest means, at most `arms`."""
-        return [child for _, child in self._siblings.of(node_id)[: self._arms]]
+        return [child for _, child in self._siblings.of(node_id).best(self._arms)]
 
     def _observe(self, node_id: NodeId, begun: int, total: int, squares: int) -> None:
         own = self._own[node_id]

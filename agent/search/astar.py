@@ -84,17 +84,14 @@ class _Open(View):
         self._tree = tree
         self._search = search
         self._g: list[float] = []
-        self.ranking = Ranking(lambda facts, _: -sum(facts))
+        self.ranking = Ranking()
 
     def changed(self, node_id: NodeId) -> None:
         """Compute g for a new node; rank the node while it is open."""
         if node_id == len(self._g):
             node, parent = self._tree[node_id], self._tree.parent(node_id)
             self._g.append(0.0 if parent is None else self._g[parent.id] + self._search.cost(node))
-        terms = self.terms(node_id)
-        self.ranking.put(
-            node_id, (terms["g"], terms["h"], terms["fatigue"]) if self._tree.expandable(node_id) else None
-        )
+        self.ranking.put(node_id, self.terms(node_id)["score"] if self._tree.expandable(node_id) else None)
 
     def terms(self, node_id: NodeId) -> dict[str, float]:
         """The terms of f; the score is -f."""

@@ -10,7 +10,7 @@ from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree, View
 from agent.search.best_first import TIRED, BestFirst
 from agent.search.graph import Graph
-from agent.search.support.ranking import Ranking, exactly, why_first
+from agent.search.support.ranking import Ranking, why_first
 
 BEGUN = 1e-6
 """Penalty for each line of work that began at a state: just enough to break ties."""
@@ -50,10 +50,10 @@ class _States(View):
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self.ranking = Ranking(exactly)
+        self.ranking = Ranking()
 
     def changed(self, node_id: NodeId) -> None:
         """Rank the state again."""
         tree = self._tree
         score = tree[node_id].value - BEGUN * tree.expansions(node_id)
-        self.ranking.put(-node_id, (score,) if tree.expandable(node_id) else None)
+        self.ranking.put(-node_id, score if tree.expandable(node_id) else None)

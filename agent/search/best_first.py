@@ -14,7 +14,7 @@ from agent.run.tree.choice import Choice
 from agent.run.tree.node import Node, NodeId
 from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least
-from agent.search.support.ranking import Ranking, exactly, why_first
+from agent.search.support.ranking import Ranking, why_first
 
 CLASSES = 4
 """Safe, stale, unsafe, unsafe and stale: nodes of a class wait until no node of an earlier class can be expanded."""
@@ -73,7 +73,7 @@ class _Frontier(View):
         self._classes: list[int] = []
         self._expansions: list[int] = []
         self._level: Counter[int] = Counter()
-        self._nodes = [defaultdict[int, Ranking](lambda: Ranking(exactly)) for _ in range(CLASSES)]
+        self._nodes = [defaultdict[int, Ranking](Ranking) for _ in range(CLASSES)]
 
     def changed(self, node_id: NodeId) -> None:
         """Count the node's expansions and rank it among those of its class and depth."""
@@ -87,7 +87,7 @@ class _Frontier(View):
         if depth >= self._search.depth:
             return
         is_open = self._tree.expandable(node_id)
-        self._nodes[number][depth].put(node_id, (self._search.rested(self._tree, node_id),) if is_open else None)
+        self._nodes[number][depth].put(node_id, self._search.rested(self._tree, node_id) if is_open else None)
 
     def best(self, number: int) -> list[NodeId]:
         """The best two nodes of a class, or fewer."""

@@ -9,7 +9,7 @@ from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least
-from agent.search.support.ranking import Ranking, exactly, why_first
+from agent.search.support.ranking import Ranking, why_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class _Ends(View):
     def __init__(self, tree: Tree, depth: int) -> None:
         self._tree = tree
         self._depth = depth
-        self.ends = Ranking(exactly)
+        self.ends = Ranking()
 
     def changed(self, node_id: NodeId) -> None:
         """Note whether a rollout continues from the node."""
         tree = self._tree
         continues = tree.expandable(node_id) and not tree.expansions(node_id) and 0 < tree.depth(node_id) < self._depth
-        self.ends.put(node_id, (0.0,) if continues else None)
+        self.ends.put(node_id, 0.0 if continues else None)

@@ -12,7 +12,7 @@ from agent.run.tree.choice import Choice
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least
-from agent.search.support.ranking import Facts, Ranking, why_first
+from agent.search.support.ranking import Ranking, why_first
 from agent.search.support.signature import ending
 
 
@@ -54,18 +54,16 @@ class GoExplore:
             return None
 
         def terms(node_id: NodeId) -> dict[str, float]:
-            terms = self.terms(archive.facts(archive.cell_of[node_id]))
+            terms = archive.terms(archive.cell_of[node_id])
             return terms if chosen is None else {**terms, "chosen": float(node_id == chosen)}
 
         reason = why_first(best, terms, len(archive.ranking))
         return Choice(reason.node, reasons=(reason,))
 
-    def terms(self, facts: Facts) -> dict[str, float]:
-        """The terms of a cell's score."""
-        seen, tried, value, interest = facts
+    def score(self, seen: float, tried: float, value: float, interest: float) -> float:
+        """The score of a cell."""
         worth = self.novelty / sqrt(seen) + self.value * value + self.interest * interest
-        score = worth / sqrt(1 + tried)
-        return {"score": score, "seen": seen, "tried": tried, "value": value, "interest": interest}
+        return worth / sqrt(1 + tried)
 
 
 @dataclass(slots=True)
@@ -87,13 +85,14 @@ class _Archive(View):
 
     def __init__(self, tree: Tree, search: GoExplore) -> None:
         self._tree = tree
+        self._search = search
         self.cells: list[_Cell] = []
         self._by_key: dict[Hashable, int] = {}
         self.cell_of: list[int] = []
         self._tried: list[int] = []
         self._newest_choice: NodeId | None = None
         """The newest state at which a model chose where to return."""
-        self.ranking = Ranking(lambda facts, _: search.terms(facts)["score"])
+        self.ranking = Ranking()
 
     def changed(self, node_id: NodeId) -> None:
         """Put a new state into its cell; count its expansions there, and note whether it is open."""
@@ -105,7 +104,7 @@ class _Archive(View):
         self._tried[node_id] = tried
         if not self._tree.expandable(node_id):
             del cell.open[bisect_left(cell.open, entry) : bisect_right(cell.open, entry)]
-        self.ranking.put(index, self.facts(index) if cell.open else None)
+        self.ranking.put(index, self.terms(index)["score"] if cell.open else None)
 
     def chosen(self) -> NodeId | None:
         """The state that a model chose to return to; None: it chose none, or one that cannot be expanded or was gone on
@@ -117,11 +116,12 @@ class _Archive(View):
         gone_on = tree.pending_at(node.id) or any(child.id > since for child in tree.children(node.id))
         return node.id if is_open and not gone_on else None
 
-    def facts(self, index: int) -> Facts:
-        """The numbers from which the score of a cell with an open state is computed."""
+    def terms(self, index: int) -> dict[str, float]:
+        """The terms of the score of a cell with an open state."""
         cell = self.cells[index]
         evaluation = self._tree[cell.state].evaluation
-        return (cell.seen, cell.tried, evaluation.value, evaluation.interest)
+        terms = {"seen": cell.seen, "tried": cell.tried, "value": evaluation.value, "interest": evaluation.interest}
+        return {"score": self._search.score(**terms), **terms}
 
     def _discover(self, node_id: NodeId) -> None:
         key = (ending(self._tree, node_id), round(self._tree[node_id].value, 2))

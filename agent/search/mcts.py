@@ -13,11 +13,12 @@ from typing import Literal, get_args
 from agent.run.tree.aggregates import SubtreeAggregate
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.node import NodeId
-from agent.run.tree.tree import Tree
-from agent.search.support.below import DirtyChildren
+from agent.run.tree.tree import Tree, View
 from agent.search.support.options import require_at_least, require_one_of
-from agent.search.support.ranking import Facts, Ranking, why_first
+from agent.search.support.ranking import why_first
 
+Facts = tuple[float, ...]
+"""The numbers from which a bound is computed."""
 Aggregation = Literal["own", "mean", "max", "clade"]
 AGGREGATIONS = get_args(Aggregation)
 
@@ -72,12 +73,12 @@ class Mcts:
         if not below.anything_open(node_id):
             return None
         while not (below.open[node_id] and self._width_left(tree, node_id) > 0):
-            best = below.best(node_id)
+            best = below.children(node_id)
             if not best:
                 break
             if len(best) > 1:
                 of_child = partial(self.terms, tree, priors=below.priors[node_id])
-                reasons.append(why_first(best, of_child, len(below.children(node_id))))
+                reasons.append(why_first(best, of_child, len(best)))
             node_id = best[0]
         value, visits, *_ = self.facts(tree, node_id)
         terms = {"score": self._width_left(tree, node_id), "expansions": tree.expansions(node_id), "visits": visits}
@@ -102,7 +103,7 @@ class Mcts:
 
     def bound(self, facts: Facts, above: int, priors: float) -> float:
         """The bound of a child with these facts. Its parent has `above` visits; `priors` is the sum over it and its
-        siblings. The bound never falls when `above` grows."""
+        siblings."""
         value, visits = facts[:2]
         if self.formula == "uct":
             return value + self.c * sqrt(log(above) / visits)
@@ -144,8 +145,8 @@ def _visits(tree: Tree, node_id: NodeId) -> int:
     return tree.visits(node_id) + tree.pending_below(node_id)
 
 
-class _Below:
-    """A view: the children of each node with open nodes in their subtree, ranked by bound."""
+class _Below(View):
+    """A view: where nodes are open, and what the priors of their children add up to."""
 
     def __init__(self, tree: Tree, search: Mcts) -> None:
         self._tree = tree
@@ -154,52 +155,30 @@ class _Below:
         """Whether the node may be expanded."""
         self.priors: list[float] = []
         """Sum of the priors of the node's children."""
-        self._child_counts: list[int] = []
-        self._newest_child: dict[NodeId, NodeId] = {}
         self._open_nodes = SubtreeAggregate(tree.structure, 0, add)
-        self._rankings: dict[NodeId, Ranking] = {}
-        self._dirty = DirtyChildren(tree)
 
     def changed(self, node_id: NodeId) -> None:
         """Count a new node; note whether the node is open."""
         if node_id == len(self.open):
             self.open.append(False)
             self.priors.append(0.0)
-            self._child_counts.append(0)
             if (parent := self._tree.parent_id(node_id)) is not None:
                 self.priors[parent] += self._tree[node_id].prior
-                self._child_counts[parent] += 1
-                self._newest_child[parent] = node_id
         is_open = self._tree.expandable(node_id) and self._tree.depth(node_id) < self._search.depth
         if is_open != self.open[node_id]:
             self.open[node_id] = is_open
             self._open_nodes.add(node_id, 1 if is_open else -1)
 
-    def changed_below(self, node_id: NodeId) -> None:
-        """The node is ranked again the next time its parent's best child is read."""
-        self._dirty.below(node_id)
-
     def anything_open(self, node_id: NodeId) -> bool:
         """Whether the node's subtree has an open node."""
         return self._open_nodes[node_id] > 0
 
-    def best(self, node_id: NodeId) -> list[NodeId]:
-        """The two children with the highest bounds, or fewer. An only child is not ranked, so that the descent of a
-        long chain is fast."""
-        if self._child_counts[node_id] == 1:
-            only = self._newest_child[node_id]
-            return [only] if self.anything_open(only) else []
-        return [child for _, child in self.children(node_id).best(_visits(self._tree, node_id))]
-
-    def children(self, node_id: NodeId) -> Ranking:
-        """The children of a node with open nodes in their subtree, ranked by bound."""
-        ranking = self._rankings.get(node_id)
-        if ranking is None:
-            ranking = Ranking(partial(self._bound, node_id), _visits(self._tree, node_id))
-            self._rankings[node_id] = ranking
-        for child in self._dirty.children(node_id):
-            ranking.put(child, self._search.facts(self._tree, child) if self.anything_open(child) else None)
-        return ranking
-
-    def _bound(self, parent: NodeId, facts: Facts, above: int) -> float:
-        return self._search.bound(facts, above, self.priors[parent])
+    def children(self, node_id: NodeId) -> list[NodeId]:
+        """The children with open nodes in their subtree, the one with the highest bound first. An only child has no
+        bound computed, so that the descent of a long chain is fast."""
+        children = [each for each in self._tree.structure.children(node_id) if self.anything_open(each)]
+        if len(children) < 2:
+            return children
+        above, priors = _visits(self._tree, node_id), self.priors[node_id]
+        search, tree = self._search, self._tree
+        return sorted(children, key=lambda child: -search.bound(search.facts(tree, child), above, priors))

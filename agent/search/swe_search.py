@@ -11,7 +11,7 @@ from agent.run.tree.choice import Choice
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
 from agent.search.support.options import require_at_least
-from agent.search.support.ranking import Ranking, exactly, why_first
+from agent.search.support.ranking import Ranking, why_first
 
 BONUS = 50.0
 """Bonus of a leaf with a high reward, score to which an unlucky leaf below a good parent is lifted, and penalty of a
@@ -114,7 +114,7 @@ class _Candidates:
     def __init__(self, tree: Tree, search: SweSearch) -> None:
         self._tree = tree
         self._search = search
-        self._ranking = Ranking(exactly)
+        self._ranking = Ranking()
         self._changed: set[NodeId] = set()
 
     def changed(self, node_id: NodeId) -> None:
@@ -130,7 +130,7 @@ class _Candidates:
         nodes = {node_id for node_id in above if tree.depth(node_id) <= search.depth}
         for node_id in nodes.union(*(self._children(node_id) for node_id in nodes)):
             competes = search.competes(tree, node_id)
-            self._ranking.put(node_id, (search.score(tree, node_id),) if competes else None)
+            self._ranking.put(node_id, search.score(tree, node_id) if competes else None)
         self._changed.clear()
         return self._ranking
 
