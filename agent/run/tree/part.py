@@ -69,13 +69,13 @@ class TreePart(Tree):
             self._link(node_id)
             self.ended_expansions += self.ended(inner) - self._counted[inner]
             self._counted[inner] = self.ended(inner)
-            self._views.changed(inner)
+            self._tell_changed(inner)
 
     def changed_below(self, node_id: NodeId) -> None:
         """Tell the views of the part."""
         if (inner := self._inner.get(node_id)) is not None:
             self.in_flight = self.pending_below(0)
-            self._views.changed_below(inner)
+            self._tell_changed_below(inner)
         else:
             self._elsewhere = None
 

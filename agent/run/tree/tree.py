@@ -72,7 +72,7 @@ class Tree:
         """Choices that are in flight."""
         self._pending: Counter[NodeId] = Counter()
         self._best: NodeId = ROOT
-        self._views = Views()
+        self._views: dict[Hashable, View] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -193,11 +193,17 @@ class Tree:
 
     def view(self, key: Hashable, make: Callable[[Tree], _V]) -> _V:
         """The view of this key, made by `make` when it is asked for first and kept up to date from then on."""
-        return self._views.kept(key, lambda: make(self), len(self))
+        if key not in self._views:
+            view = make(self)
+            for node_id in range(len(self)):
+                view.changed(node_id)
+                view.changed_below(node_id)
+            self._views[key] = view
+        return self._views[key]  # type: ignore[return-value]  # the key stands for the type
 
     def forget(self, key: Hashable) -> None:
         """Drop the view of this key, if there is one: nobody asks for it any more."""
-        self._views.forget(key)
+        self._views.pop(key, None)
 
     def add(self, node: Node) -> None:
         """Record a measured state. Only the fold calls this."""
@@ -218,8 +224,8 @@ class Tree:
             self._pruned.add(node.id)
             self._closed.add(node.id)
         self._subtrees.add(node.id, node.value, self.expandable(node.id))
-        self._views.changed(node.id)
-        self._views.changed_below(node.id)
+        self._tell_changed(node.id)
+        self._tell_changed_below(node.id)
         if parent is not None and node.kind == "fuse":
             self._end_work(parent, "fuse", node.parents[-1], "")
         elif parent is not None:
@@ -260,7 +266,7 @@ class Tree:
         """Record another measurement of the node's state."""
         self._measured_again.setdefault(node_id, []).append(evaluation)
         self._end_work(node_id, "measure", None, "")
-        self._views.changed_below(node_id)
+        self._tell_changed_below(node_id)
 
     def extend(self, report: SuiteReport) -> None:
         """Record what more is known of the base state's tests: the root's report has it from now on."""
@@ -274,9 +280,9 @@ class Tree:
         """Record that the node has nothing left to propose."""
         if self.expandable(node_id):
             self._closed.add(node_id)
-            self._views.changed(node_id)
+            self._tell_changed(node_id)
             self._subtrees.close(node_id)
-            self._views.changed_below(node_id)
+            self._tell_changed_below(node_id)
 
     def prune(self, node_id: NodeId) -> None:
         """Record that the node and all below it, now and later, are never to be expanded again."""
@@ -286,8 +292,8 @@ class Tree:
         self._pruned.update(below)
         self._closed.update(below)
         for each in below:
-            self._views.changed(each)
-            self._views.changed_below(each)
+            self._tell_changed(each)
+            self._tell_changed_below(each)
 
     def begin(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
         """Mark work at the node as in flight. Only the engine calls this and `end`."""
@@ -297,22 +303,30 @@ class Tree:
         """Take back one `begin`."""
         self._add_pending((node_id, act, other, policy_id), -1)
 
+    def _tell_changed(self, node_id: NodeId) -> None:
+        for view in self._views.values():
+            view.changed(node_id)
+
+    def _tell_changed_below(self, node_id: NodeId) -> None:
+        for view in self._views.values():
+            view.changed_below(node_id)
+
     def _add_pending(self, work: Work, change: int) -> None:
         node_id, act, _, _ = work
         self.in_flight += change
         self._begun[work] += change
         if act == "expand":
             self._pending[node_id] += change
-        self._views.changed(node_id)
+        self._tell_changed(node_id)
         self._subtrees.add_pending(node_id, change)
-        self._views.changed_below(node_id)
+        self._tell_changed_below(node_id)
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
         self._begun[node_id, act, other, policy_id] += 1
         self._expanded[node_id] += act == "expand"
         self._ended[node_id] += 1
         self.ended_expansions += 1
-        self._views.changed(node_id)
+        self._tell_changed(node_id)
 
 
 def proposal_of(steps: Sequence[Step]) -> str:
@@ -346,34 +360,3 @@ class TranspositionIndex:
     def edge_count(self, parent: NodeId, child: NodeId) -> int:
         """How often what was proposed at `parent` led to `child`."""
         return self._edge_counts[parent, child]
-
-
-class Views:
-    """All views of one tree, by their keys."""
-
-    def __init__(self) -> None:
-        self._views: dict[Hashable, View] = {}
-
-    def kept(self, key: Hashable, make: Callable[[], _V], nodes: int) -> _V:
-        """The view of this key; one that is new is made, and told of all nodes that there are."""
-        if key not in self._views:
-            view = make()
-            for node_id in range(nodes):
-                view.changed(node_id)
-                view.changed_below(node_id)
-            self._views[key] = view
-        return self._views[key]  # type: ignore[return-value]  # the key stands for the type
-
-    def forget(self, key: Hashable) -> None:
-        """Drop the view of this key, if there is one."""
-        self._views.pop(key, None)
-
-    def changed(self, node_id: NodeId) -> None:
-        """Tell every view."""
-        for view in self._views.values():
-            view.changed(node_id)
-
-    def changed_below(self, node_id: NodeId) -> None:
-        """Tell every view."""
-        for view in self._views.values():
-            view.changed_below(node_id)
