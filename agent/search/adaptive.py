@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+from agent.run.tree.aggregates import UNIT, exact
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
-from agent.search.support.below import UNIT, RankedChildren, exact, sums
+from agent.search.support.below import RankedChildren, sums
 from agent.search.support.options import require_at_least, require_one_of
 from agent.search.support.posterior import Beta, Normal, Seen
 from agent.search.support.ranking import why_first

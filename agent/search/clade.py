@@ -8,10 +8,11 @@ from math import log2
 from random import Random
 from typing import Literal
 
+from agent.run.tree.aggregates import UNIT, exact
 from agent.run.tree.choice import Choice, Reason
 from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree, View
-from agent.search.support.below import UNIT, exact, sums
+from agent.search.support.below import sums
 from agent.search.support.options import require_one_of
 from agent.search.support.ranking import why_first
 

@@ -85,6 +85,12 @@ UNIT = 1 << 80
 """One, where values are summed as whole numbers: a sum is the same in whatever order it is made. A value of 2 ** -27 or
 more is a whole number of units, a smaller one is cut off."""
 
+
+def exact(value: float) -> int:
+    """A value in [0, 1] in units."""
+    return int(value * UNIT)
+
+
 _Counts = tuple[int, int, float, int, int]
 """Nodes, the sum of their values in units, the highest value, work in flight, and open nodes."""
 _NOTHING: _Counts = (0, 0, 0.0, 0, 0)
@@ -98,7 +104,7 @@ class SubtreeCounts:
 
     def add(self, node_id: NodeId, value: float, is_open: bool) -> None:
         """Count a new node."""
-        self._counts.add(node_id, (1, int(value * UNIT), value, 0, int(is_open)))
+        self._counts.add(node_id, (1, exact(value), value, 0, int(is_open)))
 
     def add_pending(self, node_id: NodeId, change: int) -> None:
         """Count so much more work as in flight at the node."""

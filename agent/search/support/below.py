@@ -11,14 +11,6 @@ from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
 from agent.search.support.ranking import Ranking
 
-UNIT = 1 << 53
-"""The whole number that stands for 1: sums of whole numbers do not depend on the order of their terms."""
-
-
-def exact(value: float) -> int:
-    """A value in [0, 1] as a whole number of `1 / UNIT`."""
-    return round(value * UNIT)
-
 
 def sums(tree: Tree, numbers: int) -> SubtreeAggregate[tuple[int, ...]]:
     """Whole numbers of each node, summed over its subtree."""
