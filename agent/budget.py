@@ -204,26 +204,23 @@ class Budget:
             self._reserved += estimate
         held = [estimate]
 
-        def charge(usage: Usage) -> None:
+        def settle(used: Usage) -> None:
             with self._lock:
-                self._spent += usage
-                self._reserved -= held.pop() if held else Usage()
-            charge_parent(usage)
-
-        try:
-            with self._reserve_in_parent(estimate) as charge_parent:
-                yield charge
-        finally:
-            with self._lock:
+                self._spent += used
                 self._reserved -= held.pop() if held else Usage()
 
-    @contextmanager
-    def _reserve_in_parent(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        with ExitStack() as held:
+        with ExitStack() as ends:
+            ends.callback(settle, Usage())
             try:
-                charge = held.enter_context(self._parent.reserve(estimate)) if self._parent else _no_parent
+                charge_parent = ends.enter_context(self._parent.reserve(estimate)) if self._parent else None
             except BudgetSpent as spent:
                 raise BudgetSpent(Stop.BATCH) from spent
+
+            def charge(used: Usage) -> None:
+                settle(used)
+                if charge_parent:
+                    charge_parent(used)
+
             yield charge
 
     def charge(self, usage: Usage, nodes: int = 0) -> None:
@@ -259,7 +256,3 @@ class Budget:
             if limit is not None and (limit < then > reached or (stop in always and reached >= limit)):
                 return stop
         return None
-
-
-def _no_parent(usage: Usage) -> None:
-    """Does nothing: there is no parent budget."""
