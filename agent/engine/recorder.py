@@ -14,7 +14,7 @@ class Recorder:
     """Records events, charges the budget for what they used, and tells the observer. Thread-safe."""
 
     def __init__(self, run: Run, budget: Budget, on_event: Callable[[Event], None] = lambda event: None) -> None:
-        self.run, self.budget, self.on_event = run, budget, on_event
+        self.run, self.budget, self._on_event = run, budget, on_event
 
     def __call__(self, event: Event, charge: Callable[[Usage], None] | None = None) -> None:
         """Record an event. `charge` charges what a reservation holds for it; without it the budget is charged."""
@@ -23,7 +23,7 @@ class Recorder:
             self.budget.count_node()
         elif isinstance(event, Spent | Asked):
             (charge or self.budget.charge)(event.usage if isinstance(event, Spent) else event.answer.usage)
-        self.on_event(event)
+        self._on_event(event)
 
     def spend(self, usage: Usage, what: str, node: NodeId | None = None) -> None:
         """Record what was used without a reservation, the moment it was used."""

@@ -34,7 +34,7 @@ class Session:
         on_event: Callable[[Event], None],
         prior_run: Run | None = None,
     ) -> None:
-        self.task, self.components, self.run, self.cancel, self.on_event = task, components, run, cancel, on_event
+        self.task, self.components, self.run, self.cancel = task, components, run, cancel
         self.prior_run = prior_run
         """Another run of the task, whose measurements are used again."""
         self.record = Recorder(run, components.budget, on_event)

@@ -116,5 +116,4 @@ def manipulations(run: Run) -> frozenset[NodeId]:
 
 
 def _is_manipulation(run: Run, node: Node) -> bool:
-    texts = node.evaluation.notes, str((run.verdict(node.id) or {}).get("why", ""))
-    return any(text.startswith(MANIPULATION) for text in texts)
+    return node.evaluation.tampered or str((run.verdict(node.id) or {}).get("why", "")).startswith(MANIPULATION)

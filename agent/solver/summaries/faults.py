@@ -86,7 +86,7 @@ def _of_tests(parent: Node, transition: Transition, record: Record) -> Iterator[
         yield "regression", f"{listed(unsure)} failed at {named(node)}, and may since state {since}"
     if report.valid and transition.none and record.goals and not node.evaluation.reproduces:
         yield "no change in any test", named(node)
-    if node.evaluation.notes.startswith(MANIPULATION):
+    if node.evaluation.tampered:
         yield "tampering flagged", node.evaluation.notes.removeprefix(MANIPULATION)
 
 
