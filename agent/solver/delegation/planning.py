@@ -10,6 +10,7 @@ from typing import Any
 from agent.measure.probing.spectrum import Spectrum
 from agent.models import Ask, Message, Model
 from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_of, system_and_user
+from agent.parsing import adapter
 from agent.prompts import render
 from agent.solver.delegation.plan import SubTask, by_code, check, completed
 from agent.task import Task
@@ -44,9 +45,8 @@ def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> di
 
 def from_note(note: dict[str, Any]) -> tuple[SubTask, ...]:
     """The parts that `to_note` wrote."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(tuple[SubTask, ...]).validate_python(note["parts"])
+    parts: tuple[SubTask, ...] = adapter(tuple[SubTask, ...]).validate_python(note["parts"])
+    return parts
 
 
 def _question(task: Task) -> list[Message]:
