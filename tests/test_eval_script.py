@@ -307,7 +307,7 @@ def test_what_git_repeats_of_a_patch_is_no_result_of_a_test(
 def test_a_row_whose_parser_is_a_program_is_graded_by_it(
     source: Source, instance: Instance, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.data.sources.live.TESTBED", ".")
+    monkeypatch.setattr("benchmarks.data.sources.images.TESTBED", ".")
     tests, command = instance.hidden, f"{sys.executable} -m pytest -rA -p no:cacheprovider test_calc.py"
     commands = {"rebuild_cmds": None, "test_cmds": [f"{command} > log"], "print_cmds": ["cat log"]}
     row = {**LIVE_PROGRAM, **commands, "patch": tests.patch.decode(), "test_patch": tests.test_patch.decode()}

@@ -13,12 +13,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from agent.task import Task
 from benchmarks.data import clones
 from benchmarks.data.instances import Instance, InstanceBroken
 from benchmarks.data.sources import columns
 from benchmarks.data.sources.faults import instances_of
-from benchmarks.data.sources.swebench import hidden_of
+from benchmarks.data.sources.swebench import hidden_of, instance_of
 from sandboxes import Workspace
 
 ENV = "/opt/env"
@@ -26,7 +25,7 @@ MOUNT = "/workspace"
 _ENVIRONMENT = {"TZ": "UTC", "COLUMNS": "80", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 _INSTALLED = {"PATH": f"{ENV}/bin:/usr/local/bin:/usr/bin:/bin", "VIRTUAL_ENV": ENV}
 """Environment variables for instances with requirements."""
-_TAGS = ("repo", "license", "source_url", "difficulty", "version")
+_TAGS = ("bundle", "license", "source_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +61,12 @@ class Bundles:
         hidden = hidden_of(row)
         if not hidden.fail_to_pass:
             raise ValueError("FAIL_TO_PASS is empty: name the tests that fail without the solution and pass with it")
-        task = Task(
-            id=name,
-            statement=row["problem_statement"],
-            workspace=workspace_of(self.work / name, row.get("requirements") or ()),
-            test_command=row["test_cmd"],
-            base=row["base_commit"],
-            tags={key: str(row[key]) for key in _TAGS if row.get(key)} | {"bundle": row["bundle"]},
-        )
-        instance = Instance(
-            task,
-            hidden,
-            repo=columns.first(row, "repo"),
-            version=columns.first(row, "version"),
-            language=columns.first(row, "language").lower() or "python",
-        )
+        place = workspace_of(self.work / name, row.get("requirements") or ())
+        instance = instance_of(row, place, hidden, row["test_cmd"], language="python")
+        tags = {**instance.task.tags, **{key: str(row[key]) for key in _TAGS if row.get(key)}}
+        task = replace(instance.task, base=row["base_commit"], tags=tags)
         if not self.reveal:
-            return instance
+            return replace(instance, task=task)
         protected = tuple(escape(path) for path in clones.paths_of(hidden.test_patch))
         task = replace(task, goal_tests=hidden.fail_to_pass, protected_paths=protected)
         return replace(instance, task=task, mode="revealed")

@@ -47,7 +47,11 @@ printf %s {quote(text)} | git apply --index --whitespace=nowarn -
 git commit -q --no-verify -m base"""
 
 
-def checked_out(image: str, mount: str, *setup: str) -> Workspace:
+TESTBED = "/testbed"
+"""Where SWE-bench's images hold the checkout."""
+
+
+def checked_out(image: str, *setup: str, mount: str = TESTBED) -> Workspace:
     """A workspace with the repository that an image holds at `mount`, after these commands and `SEALED`."""
     return Workspace(image=image, mount=mount, setup=(*setup, SEALED))
 

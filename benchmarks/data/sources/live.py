@@ -7,7 +7,7 @@ from dataclasses import replace
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.sources import columns, images, scripts
 from benchmarks.data.sources.columns import Row
-from benchmarks.data.sources.swebench import TESTBED, hidden_of, instance_of
+from benchmarks.data.sources.swebench import hidden_of, instance_of
 
 _COMMANDS = ("rebuild_cmds", "test_cmds", "print_cmds")
 _DEFINED = "def parser"
@@ -21,9 +21,8 @@ def live(row: Row) -> Instance:
     printing = bool(row.get("print_cmds"))
     command = _shown(row) if printing else "; ".join((*_list(row, "rebuild_cmds"), *_list(row, "test_cmds")))
     image = images.image_of(row, images.published(row["instance_id"], owner="starryzhang"))
-    instance = instance_of(row, image, _hidden(row, command), command, language="" if printing else "python")
-    place = replace(instance.task.workspace, nested=True)
-    return replace(instance, task=replace(instance.task, workspace=place))
+    place = replace(images.checked_out(image), nested=True)
+    return instance_of(row, place, _hidden(row, command), command, language="" if printing else "python")
 
 
 def _shown(row: Row) -> str:
@@ -44,7 +43,7 @@ def _hidden(row: Row, command: str) -> Hidden:
 
 
 def _in_testbed(command: str) -> str:
-    return f"cd {TESTBED}; {command}"
+    return f"cd {images.TESTBED}; {command}"
 
 
 def _leaving_a_log(row: Row) -> str:

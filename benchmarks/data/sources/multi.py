@@ -74,7 +74,7 @@ def multi(row: Row) -> Instance:
     task = Task(
         id=columns.instance_name(columns.first(row, "instance_id") or f"{org}__{repo}-{number}"),
         statement=_statement(row),
-        workspace=images.checked_out(image, f"/home/{repo}", _HIDE),
+        workspace=images.checked_out(image, _HIDE, mount=f"/home/{repo}"),
         test_command=_RUN,
         base=str(columns.read_object(row["base"]).get("sha", "")),
         tags={"repo": f"{org}/{repo}"},

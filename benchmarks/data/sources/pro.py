@@ -52,8 +52,8 @@ def pro(row: Row) -> Instance:
     image = images.image_of(row, f"docker.io/jefzda/sweap-images:{row['dockerhub_tag']}")
     if row.get(RUNNER) and row.get(PARSER):
         hidden = _by_programs(row, hidden, image, tested)
-    row = {**row, "problem_statement": _statement(row)}
-    return instance_of(row, image, hidden, command, language=language, mount=_MOUNT)
+    place = images.checked_out(image, mount=_MOUNT)
+    return instance_of({**row, "problem_statement": _statement(row)}, place, hidden, command, language=language)
 
 
 def _by_programs(row: Row, hidden: Hidden, image: str, tested: tuple[str, ...]) -> Hidden:

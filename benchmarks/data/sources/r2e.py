@@ -46,7 +46,7 @@ def r2e(row: Row) -> Instance:
 
 
 def _workspace(image: str, command: str) -> Workspace:
-    return replace(images.checked_out(image, "/testbed", command), env=_ENV)
+    return replace(images.checked_out(image, command), env=_ENV)
 
 
 def _statement(text: str) -> str:

@@ -19,7 +19,7 @@ def rebench(row: Row) -> Instance:
     tested = [path for path in changes.kept(columns.patch(row["test_patch"])) if path.endswith(".py")]
     hidden = hidden_of(row, test_command=f"{command} {join(tested)}", log_parser=str(config.get("log_parser") or ""))
     image = images.image_of(row, images.published(row["instance_id"], owner="swerebench"))
-    return instance_of(row, image, hidden, command, language="python")
+    return instance_of(row, images.checked_out(image), hidden, command, language="python")
 
 
 def rebench_2(row: Row) -> Instance:
@@ -28,7 +28,8 @@ def rebench_2(row: Row) -> Instance:
     config = columns.read_object(row["install_config"])
     command, mount = _script(config["test_cmd"]), f"/{PurePosixPath(row['repo']).name}"
     hidden = hidden_of(row, test_command=command, log_parser=str(config["log_parser"]), mount=mount)
-    return instance_of(row, images.qualified(row["image_name"]), hidden, command, mount=mount)
+    place = images.checked_out(images.qualified(row["image_name"]), mount=mount)
+    return instance_of(row, place, hidden, command)
 
 
 def _script(commands: Any) -> str:

@@ -17,8 +17,8 @@ from benchmarks.data import harness_assets
 from benchmarks.data.instances import EvalType, Hidden, Instance
 from benchmarks.data.sources import changes, classic, columns, images, scripts
 from benchmarks.data.sources.columns import Row
+from sandboxes import Workspace
 
-TESTBED = "/testbed"
 PYTEST = "python -m pytest -q -p no:cacheprovider"
 COMMANDS = {
     "python": PYTEST,
@@ -62,8 +62,7 @@ _CHANGED = re.compile(r"^\+\+\+ b/.*\.(\w+)$", re.MULTILINE)
 def swebench(row: Row) -> Instance:
     """A row of the first generation."""
     language = "javascript" if row.get("image_assets") else _language(row["test_patch"]) or "python"
-    image = images.image_of(row, images.published(row["instance_id"]))
-    return _classic(row, image, language)
+    return _classic(row, images.image_of(row, images.published(row["instance_id"])), language)
 
 
 def gym(row: Row) -> Instance:
@@ -87,7 +86,7 @@ def swebench_5(row: Row) -> Instance:
     )
     language = _language(row["test_patch"])
     command, _ = _OTHERS.get(row["repo"], (COMMANDS.get(language, PYTEST), ""))
-    return instance_of(row, images.qualified(row["image"]), hidden, command, language=language)
+    return instance_of(row, images.checked_out(images.qualified(row["image"])), hidden, command, language=language)
 
 
 def _as_in_4(row: Row, command: str) -> Hidden:
@@ -109,13 +108,14 @@ def parser_of(name: str, row: Row) -> str:
 def _classic(row: Row, image: str, language: str) -> Instance:
     """An instance of the first generation. Rows in other languages than Python are graded as by the harness of 4.1.0;
     if that does not know their version, grading is refused."""
+    place = images.checked_out(image)
     if language != "python":
         command = COMMANDS.get(language, PYTEST)
-        return instance_of(row, image, _as_in_4(row, command), command, language=language)
+        return instance_of(row, place, _as_in_4(row, command), command, language=language)
     command, log_parser = _OTHERS.get(row["repo"], (PYTEST, ""))
     tested = [path for path in changes.kept(columns.patch(row["test_patch"])) if not path.endswith(_DATA)]
     hidden = hidden_of(row, test_command=f"{command} {join(_labels(row['repo'], tested))}", log_parser=log_parser)
-    return instance_of(row, image, hidden, command, language=language)
+    return instance_of(row, place, hidden, command, language=language)
 
 
 def hidden_of(
@@ -125,7 +125,7 @@ def hidden_of(
     eval_script: str = "",
     eval_type: EvalType = "pass_and_fail",
     log_parser: str = "",
-    mount: str = TESTBED,
+    mount: str = images.TESTBED,
 ) -> Hidden:
     """The hidden part of an instance, from SWE-bench's columns. If a log parser is named and the tests are not run by
     pytest, the grading is done by an eval script."""
@@ -146,14 +146,12 @@ def hidden_of(
     )
 
 
-def instance_of(
-    row: Row, image: str, hidden: Hidden, command: str, *, language: str = "", mount: str = TESTBED
-) -> Instance:
-    """An instance whose checkout is in an image, from SWE-bench's columns."""
+def instance_of(row: Row, place: Workspace, hidden: Hidden, command: str, *, language: str = "") -> Instance:
+    """An instance whose checkout is in a workspace, from SWE-bench's columns."""
     task = Task(
         id=columns.instance_name(row["instance_id"]),
         statement=row["problem_statement"],
-        workspace=images.checked_out(image, mount),
+        workspace=place,
         test_command=command,
         base=columns.first(row, "base_commit"),
         tags={key: str(row[key]) for key in _TAGS if row.get(key)},

@@ -6,14 +6,13 @@ it (SWE-smith, `harness/utils.py`). Grading begins with the correct state, appli
 
 from __future__ import annotations
 
-from dataclasses import replace
 from shlex import quote
 
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.sources import columns, images
 from benchmarks.data.sources.columns import Row
 from benchmarks.data.sources.reversing import reversed_patch
-from benchmarks.data.sources.swebench import PYTEST, TESTBED, instance_of, pytest_on
+from benchmarks.data.sources.swebench import PYTEST, instance_of, pytest_on
 
 
 def smith(row: Row) -> Instance:
@@ -27,12 +26,11 @@ def smith(row: Row) -> Instance:
         patch=reversed_patch(bug),
         test_patch=b"",
         test_command=pytest_on((*goal, *kept)),
-        workspace=images.checked_out(named, TESTBED, images.applying(bug), images.SINGLE_COMMIT),
+        workspace=images.checked_out(named, images.applying(bug), images.SINGLE_COMMIT),
         row=row,
     )
-    instance = instance_of(row, named, hidden, PYTEST, language="python")
-    branch = images.checked_out(named, TESTBED, _on_branch(row["instance_id"]), images.SINGLE_COMMIT)
-    return replace(instance, task=replace(instance.task, workspace=branch))
+    branch = images.checked_out(named, _on_branch(row["instance_id"]), images.SINGLE_COMMIT)
+    return instance_of(row, branch, hidden, PYTEST, language="python")
 
 
 def _on_branch(name: str) -> str:
