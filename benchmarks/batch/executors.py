@@ -6,53 +6,33 @@ a machine of a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agent.budget import Budget, ParentBudget
 from agent.errors import UsageError
 from agent.settings import Settings
-from benchmarks.batch.runner import Solve, Take, in_order
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What an executor provides while it is open."""
-
-    solve: Solve
-    room: int
-    """The number of instances at the same time unless the user gives one."""
-    take: Take = in_order
-    """Chooses the next instance."""
-
+from benchmarks.batch.cluster.requests import Cluster
+from benchmarks.batch.runner import Offer, Solve
 
 Executor = Callable[[Path, Budget, Callable[[ParentBudget], Solve]], AbstractContextManager[Offer]]
 """Called with the batch's folder, the limits of all instances together, and a function that makes a `Solve` for this
 process from those limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class RayOptions:
-    """The command-line options for Ray only."""
-
-    address: str = ""
-    resources: str = ""
-    environment: Sequence[str] = ()
-
-
-def executor(name: str, ray_options: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
+def executor(name: str, cluster: Cluster, source: str, *, reveal: bool, settings: Settings) -> Executor:
     """The executor of that name.
 
     Raises:
         UsageError: the name is unknown, or the executor does not support the options.
     """
     if name == "ray":
-        return _ray(ray_options, source, reveal=reveal, settings=settings)
+        return _ray(cluster, source, reveal=reveal, settings=settings)
     if name != "local":
         raise UsageError(f"unknown executor {name!r}: local or ray")
-    if ray_options != RayOptions():
+    if cluster != Cluster():
         raise UsageError("--ray-address, --ray-resources and --ray-env need --executor ray: add it, or leave them out")
     return _local
 
@@ -62,21 +42,12 @@ def _local(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> I
     yield Offer(make(total), 1)
 
 
-def _ray(ray_options: RayOptions, source: str, *, reveal: bool, settings: Settings) -> Executor:
-    from benchmarks.batch.cluster import requests
-    from benchmarks.batch.cluster.ray_backend import Cluster, on_ray
+def _ray(cluster: Cluster, source: str, *, reveal: bool, settings: Settings) -> Executor:
+    from benchmarks.batch.cluster.ray_backend import on_ray
     from benchmarks.batch.cluster.task import WorkerJob
 
     if settings.memory.path and settings.memory.enabled:
         raise UsageError("a memory is a file of one machine: run with --executor local, or -c memory.enabled=false")
     if settings.begin_from:
         raise UsageError("the folder of `begin_from` is on one machine: run with --executor local, or leave it out")
-    cluster = Cluster(ray_options.address or "auto", requests.read(ray_options.resources), ray_options.environment)
-    job = WorkerJob(source, reveal, settings)
-
-    @contextmanager
-    def ready(out: Path, total: Budget, make: Callable[[ParentBudget], Solve]) -> Iterator[Offer]:
-        with on_ray(cluster, job, out, total, make) as (solve, room, take):
-            yield Offer(solve, room, take)
-
-    return ready
+    return partial(on_ray, cluster, WorkerJob(source, reveal, settings))

@@ -52,6 +52,17 @@ def in_order(waiting: deque[Instance], ended: Instance | None) -> Instance:
     return waiting.popleft()
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What an executor provides while it is open."""
+
+    solve: Solve
+    room: int
+    """The number of instances at the same time unless the user gives one."""
+    take: Take = in_order
+    """Chooses the next instance."""
+
+
 class Observer(Protocol):
     """Follows a batch. Its methods are called from several threads; a subclass leaves out what it does not need."""
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
     from benchmarks.batch import executors
     from benchmarks.batch.batch import Batch, Identity
-    from benchmarks.batch.runner import Observer
+    from benchmarks.batch.runner import Observer, Offer
     from benchmarks.data.instances import Instance, Mode
     from benchmarks.data.sources import Source
 
@@ -130,6 +130,7 @@ def run(
     from agent.budget import Budget
     from agent.build.composition import check, require_prices
     from benchmarks.batch import executors
+    from benchmarks.batch.cluster import requests
     from benchmarks.data.instances import select
     from benchmarks.data.sources import open_source
 
@@ -142,8 +143,8 @@ def run(
         max_seconds=total_seconds,
     )
     settings = options.settings_of(context.params)
-    ray = executors.RayOptions(ray_address, ray_resources, tuple(ray_env or ()))
-    where = executors.executor(executor, ray, source, reveal=reveal_tests, settings=settings)
+    cluster = requests.Cluster(ray_address or "auto", requests.read(ray_resources), tuple(ray_env or ()))
+    where = executors.executor(executor, cluster, source, reveal=reveal_tests, settings=settings)
     if executor == "ray" and prune_images:
         raise UsageError("--prune-images is for --executor local: the images of a cluster are on its machines")
     if executor == "local":  # the workers of a cluster may have keys of their own
@@ -275,7 +276,7 @@ def _announce(
 def _solve(
     batch: Batch,
     todo: list[Instance],
-    ready: AbstractContextManager[executors.Offer],
+    ready: AbstractContextManager[Offer],
     workers: int | None,
     observers: tuple[Observer, ...],
     shortage: Callable[[], str],

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from benchmarks.batch.cluster.neighbours import Neighbours
 from benchmarks.batch.cluster.remote_budget import RemoteBudget
 from benchmarks.batch.cluster.task import WorkerJob, work
 from benchmarks.batch.grouping import environment_of
-from benchmarks.batch.runner import OnEvent, Solve, Take
+from benchmarks.batch.runner import Offer, OnEvent, Solve
 from benchmarks.batch.sandbox_choice import fitted
 from benchmarks.data.instances import Instance
 
@@ -47,23 +47,12 @@ class WorkersLost(RamifyError):
     """The machine or the process that worked on an instance was lost, and so was the next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A cluster, and what an instance needs of one of its machines."""
-
-    address: str = "auto"
-    resources: Mapping[str, float] = field(default_factory=lambda: requests.read(""))
-    environment: Sequence[str] = ()
-    """Names of environment variables that are passed to the workers with the values that they have here."""
-
-
 @contextmanager
 def on_ray(
-    cluster: Cluster, job: WorkerJob, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
-) -> Iterator[tuple[Solve, int, Take]]:
-    """Yield what solves an instance on the cluster, how many instances it has room for now, and what chooses the next
-    one. `out` is the batch's folder. Runs that were begun there on this machine, where their states are, are resumed by
-    the `Solve` that `make` returns. All usage is charged to `total`.
+    cluster: requests.Cluster, job: WorkerJob, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
+) -> Iterator[Offer]:
+    """Yield what the cluster provides. `out` is the batch's folder. Runs that were begun there on this machine, where
+    their states are, are resumed by the `Solve` that `make` returns. All usage is charged to `total`.
 
     Raises:
         ConfigError: Ray is not installed, no cluster answers, or this machine does not belong to it.
@@ -83,7 +72,7 @@ def on_ray(
         neighbours = Neighbours(partial(_environment, job), partial(ask, "machine"))
         here = make(RemoteBudget(ask, "", 0, time.monotonic() + total.left_s))
         submit = partial(_submitted, run, job, coordinator, neighbours)
-        yield _solver(submit, ask, here), _capacity(ray, cluster.resources), neighbours.take
+        yield Offer(_solver(submit, ask, here), _capacity(ray, cluster.resources), neighbours.take)
         total.start(spent=ask("spent"), nodes=0, elapsed_s=total.elapsed_s)
     finally:
         ray.shutdown()

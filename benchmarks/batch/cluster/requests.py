@@ -1,9 +1,10 @@
-"""What an instance requests of a machine of the cluster, by Ray's names of resources, and how many instances fit."""
+"""A cluster, what an instance requests of its machines by Ray's names of resources, and how many instances fit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.errors import UsageError
@@ -40,3 +41,13 @@ def capacity(machines: Iterable[Mapping[str, float]], request: Mapping[str, floa
     """How many instances fit on these machines at the same time; each machine is given by its resources."""
     needs = {name: amount for name, amount in request.items() if amount} or {"CPU": 1.0}
     return sum(min(int(machine.get(name, 0) / amount) for name, amount in needs.items()) for machine in machines)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster of Ray, and what an instance needs of one of its machines."""
+
+    address: str = "auto"
+    resources: Mapping[str, float] = field(default_factory=lambda: read(""))
+    environment: Sequence[str] = ()
+    """Names of environment variables that are passed to the workers with the values that they have here."""
