@@ -90,7 +90,7 @@ def halted(
         with BatchProgress(len(instances), "hidden") as progress:
             stopping = stopping or StopSignal()
             why = run_batch(
-                batch, instances, solve, workers=workers, stopping=stopping, observer=progress, lacking=lacking
+                batch, instances, solve, workers=workers, stopping=stopping, observers=[progress], lacking=lacking
             )
     finally:
         batch.close()
@@ -216,7 +216,7 @@ def test_what_runs_is_stopped_by_an_error_of_our_own(tmp_path: Path) -> None:
 
     batch, both = Batch(tmp_path, IDENTITY), [instance("a"), instance("b")]
     with pytest.raises(OSError, match="no space left"):
-        run_batch(batch, both, solve, workers=2, stopping=StopSignal(), observer=FullDisk())
+        run_batch(batch, both, solve, workers=2, stopping=StopSignal(), observers=[FullDisk()])
     batch.close()
     assert stopped == [True]
     assert list(read_attempts(tmp_path)) == ["a"]

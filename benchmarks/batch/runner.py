@@ -79,28 +79,6 @@ class Observer(Protocol):
         return
 
 
-@dataclass(frozen=True, slots=True)
-class Observers:
-    """Several observers, called one after the other."""
-
-    all: tuple[Observer, ...]
-
-    def started(self, instance: Instance) -> None:
-        """As `Observer.started`."""
-        for observer in self.all:
-            observer.started(instance)
-
-    def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
-        """As `Observer.advanced`."""
-        for observer in self.all:
-            observer.advanced(instance, news)
-
-    def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """As `Observer.ended`."""
-        for observer in self.all:
-            observer.ended(instance, attempt)
-
-
 class StopSignal:
     """How urgently a batch is being stopped."""
 
@@ -163,7 +141,7 @@ def run_batch(
     *,
     workers: int,
     stopping: StopSignal,
-    observer: Observer,
+    observers: Sequence[Observer],
     lacking: Callable[[], str] = str,
     take: Take = in_order,
 ) -> str:
@@ -186,12 +164,12 @@ def run_batch(
                 if halted := halted or lacking():
                     break
                 instance = take(waiting, places.popleft() if places else None)
-                running[pool.submit(_attempt, batch, instance, solve, stopping, observer)] = instance
+                running[pool.submit(_attempt, batch, instance, solve, stopping, observers)] = instance
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 places.append(running.pop(future))
-                attempt = _recorded(batch, places[-1], future, observer)
+                attempt = _recorded(batch, places[-1], future, observers)
                 halted = halted or exhaustion.after(future)
                 if attempt is not None and attempt.state == "config":
                     fault = fault or _error_of(future)
@@ -211,20 +189,29 @@ def _stopping_on_errors(stopping: StopSignal) -> Iterator[None]:
         raise
 
 
-def _recorded(batch: Batch, instance: Instance, future: Future[Result], observer: Observer) -> Attempt | None:
-    """Record the attempt of a future that is done and inform the observer; None if it was interrupted."""
+def _recorded(
+    batch: Batch, instance: Instance, future: Future[Result], observers: Sequence[Observer]
+) -> Attempt | None:
+    """Record the attempt of a future that is done and inform the observers; None if it was interrupted."""
     attempt = attempt_of(instance, future)
     if attempt is not None:
         batch.record(attempt)
         _discard_clone(instance, attempt)
-    observer.ended(instance, attempt)
+    for observer in observers:
+        observer.ended(instance, attempt)
     return attempt
 
 
-def _attempt(batch: Batch, instance: Instance, solve: Solve, stopping: StopSignal, observer: Observer) -> Result:
-    observer.started(instance)
-    run_dir = batch.run_dir(instance)
-    return solve(instance, run_dir, stopping.cancel, lambda news: observer.advanced(instance, news))
+def _attempt(
+    batch: Batch, instance: Instance, solve: Solve, stopping: StopSignal, observers: Sequence[Observer]
+) -> Result:
+    def tell(news: Event | InstanceStatus) -> None:
+        for observer in observers:
+            observer.advanced(instance, news)
+
+    for observer in observers:
+        observer.started(instance)
+    return solve(instance, batch.run_dir(instance), stopping.cancel, tell)
 
 
 def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:

@@ -283,13 +283,13 @@ def _solve(
 ) -> tuple[str, bool]:
     """Attempt the instances. Returns why no more were begun, or '', and whether a signal came."""
     from benchmarks.batch.progress import BatchProgress
-    from benchmarks.batch.runner import Observers, run_batch, stop_on_signals
+    from benchmarks.batch.runner import run_batch, stop_on_signals
 
     shown = BatchProgress(len(todo), batch.identity.mode)
     with ready as offer, stop_on_signals() as stopping, shown as progress:
         halted = run_batch(
             batch, todo, offer.solve, workers=workers or offer.room, stopping=stopping,
-            observer=Observers((progress, *observers)), lacking=shortage, take=offer.take,
+            observers=(progress, *observers), lacking=shortage, take=offer.take,
         )  # fmt: skip
     return halted, stopping.drain.is_set()
 
