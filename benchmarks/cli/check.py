@@ -54,7 +54,7 @@ def check(
         stack.callback(stopping.set)
         chosen = select(opened.instances(), ids=split(ids), pattern=pattern, part=part)
         checked = until(stopping)(lambda instance: validation.check(instance, opened, provider, archive))
-        checks = list(_show(pool.map(checked, chosen), len(chosen), as_json=as_json))
+        checks = list(_show(pool.map(checked, chosen), as_json=as_json))
     sys.stdout.write(_summary(checks, as_json=as_json) + "\n")
     raise typer.Exit(0 if all(check.valid for check in checks) else 1)
 
@@ -66,38 +66,16 @@ def _summary(checks: Sequence[Check], *, as_json: bool) -> str:
     return json.dumps({"valid": valid, "instances": [{**asdict(check), "valid": check.valid} for check in checks]})
 
 
-def _show(checks: Iterable[Check], total: int, *, as_json: bool) -> Iterator[Check]:
-    """The checks, each shown as soon as it is made: as a row of a table on a terminal, else as a line."""
-    if as_json:
-        yield from checks
-    elif sys.stdout.isatty():
-        yield from _in_a_table(checks, total)
-    else:
-        for check in checks:
+def _show(checks: Iterable[Check], *, as_json: bool) -> Iterator[Check]:
+    """The checks, each shown on a line as soon as it is made."""
+    for check in checks:
+        if not as_json:
             reference, base = _outcomes(check)
             outcomes = f"reference {reference}; base {base}" if base else reference
-            sys.stdout.write(f"{_mark(check)} {escaped(f'{check.instance_id}: {outcomes}')}\n")
+            mark = "ok " if check.valid else "BAD"
+            sys.stdout.write(f"{mark} {escaped(f'{check.instance_id}: {outcomes}')}\n")
             sys.stdout.flush()
-            yield check
-
-
-def _in_a_table(checks: Iterable[Check], total: int) -> Iterator[Check]:
-    from rich.live import Live
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("", "instance", "reference", "base", caption=f"0 of {total}", caption_justify="left")
-    with Live(table, vertical_overflow="visible") as live:
-        for number, check in enumerate(checks, 1):
-            style = "green" if check.valid else "red"
-            table.add_row(Text(_mark(check), style), *map(Text, (check.instance_id, *_outcomes(check))))
-            table.caption = f"{number} of {total}"
-            live.refresh()
-            yield check
-
-
-def _mark(check: Check) -> str:
-    return "ok " if check.valid else "BAD"
+        yield check
 
 
 def _outcomes(check: Check) -> tuple[str, str]:
