@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
-from sandboxes import SandboxError, StoreFull
+from sandboxes import SandboxError
 from sandboxes.forking.disk_space import free_bytes
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """The free bytes that the disk of each place must have; with 0 every disk passes."""
-
-    written_to: tuple[Path, ...]
-    bytes: int
-
-    def shortage(self) -> str:
-        """Which disk has too little, and the remedy; empty if all have enough."""
-        for place in self.written_to:
-            if (free := free_bytes(place)) < self.bytes:
-                return (
-                    f"the disk of {place} has {free / GIB:.2f} GiB free, and with less than {self.bytes / GIB:g} GiB "
-                    "no instance is begun; free some (`ramify clean` shows what is ours, --prune-images keeps fewer "
-                    "images), use another disk (--out), or give another --min-free"
-                )
-        return ""
-
-    def require(self) -> None:
-        """Raise sandboxes.StoreFull if a disk has too little."""
-        if shortage := self.shortage():
-            raise StoreFull(shortage)
+def shortage(places: Iterable[Path], least_gib: float) -> str:
+    """Which disk of these places has less than this free, and the remedy; empty if all have enough."""
+    for place in places:
+        if (free_gib := free_bytes(place) / GIB) < least_gib:
+            return (
+                f"the disk of {place} has {free_gib:.2f} GiB free, and with less than {least_gib:g} GiB no instance is "
+                "begun; free some (`ramify clean` shows what is ours, --prune-images keeps fewer images), use another "
+                "disk (--out), or give another --min-free"
+            )
+    return ""
 
 
 def output_folders(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How a batch treats disks."""
+    """The images of a batch, and how it treats disks."""
 
+    images: Mapping[str, str | None]
+    """By instance id."""
     min_free_gib: float
     prune_images: bool
 
@@ -131,6 +133,8 @@ def run(
     from agent.build.composition import check, require_prices
     from benchmarks.batch import executors
     from benchmarks.batch.cluster import requests
+    from benchmarks.batch.grouping import in_groups
+    from benchmarks.batch.sandbox_choice import fitted
     from benchmarks.data.instances import select
     from benchmarks.data.sources import open_source
 
@@ -154,10 +158,11 @@ def run(
     order = settings.seed if shuffle else None
     chosen = select(instances, ids=split(ids), pattern=pattern, part=part, shuffle=order)
     _require_usable(chosen)
+    images = {instance.id: fitted(instance.task, settings).workspace.image for instance in chosen}
+    room = Room(images, min_free, prune_images)
     if order is None:
-        chosen = _by_image(chosen, settings)
+        chosen = in_groups(chosen, images)
     identity = _identity(source, suite, chosen[0].mode, settings)
-    room = Room(min_free, prune_images)
     count = at_once or (1 if executor == "local" else None)
     raise typer.Exit(_run(out.absolute(), identity, opened, chosen, settings, count, total, where, room))
 
@@ -169,19 +174,6 @@ def _require_usable(chosen: list[Instance]) -> None:
     if faults:
         others = f" ({counted(len(faults) - 1, 'other row')} too; `ramify bench check` names all)" if faults[1:] else ""
         raise UsageError(f"{faults[0]}{others}; correct it, or choose the others with --ids, --filter or --slice")
-
-
-def _by_image(chosen: list[Instance], settings: Settings) -> list[Instance]:
-    """The instances in the order that needs the fewest pulls of images."""
-    from benchmarks.batch.grouping import in_groups
-
-    return in_groups(chosen, _images(chosen, settings))
-
-
-def _images(chosen: list[Instance], settings: Settings) -> dict[str, str | None]:
-    from benchmarks.batch.sandbox_choice import fitted
-
-    return {instance.id: fitted(instance.task, settings).workspace.image for instance in chosen}
 
 
 def _run(
@@ -202,17 +194,16 @@ def _run(
     from benchmarks.batch.measured_times import Recorder
     from benchmarks.batch.runner import solver_of
 
-    images = _images(chosen, settings)
-    shortage = _shortage(room, out, images.values(), settings)
+    lacking = _lacking(room, out, settings)
     batch = Batch(out, identity)
     try:
         batch.plan(chosen)
         todo = [instance for instance in batch.left(chosen) if not _still_broken(batch, instance, source)]
         _announce(batch, chosen, todo, settings, total, workers)
         ready = executor(out, total, partial(solver_of, source, settings))
-        with _pruning(room, batch, images, todo) as others:
+        with _pruning(room, batch, todo) as others:
             observers = (Recorder(batch, chosen), *others)
-            halted, stopped = _solve(batch, todo, ready, workers, observers, shortage)
+            halted, stopped = _solve(batch, todo, ready, workers, observers, lacking)
         broken = [instance.id for instance in chosen if batch.broken(instance)]
         left = len(batch.left(chosen)) - len(broken)
     finally:
@@ -247,13 +238,15 @@ def _still_broken(batch: Batch, instance: Instance, source: Source) -> bool:
     return False
 
 
-def _shortage(room: Room, out: Path, images: Iterable[str | None], settings: Settings) -> Callable[[], str]:
+def _lacking(room: Room, out: Path, settings: Settings) -> Callable[[], str]:
     """A function that says which disk has too little free space. Raises sandboxes.StoreFull if one has now."""
-    from benchmarks.batch.free_space import GIB, Floor, output_folders
+    from benchmarks.batch.free_space import output_folders, shortage
+    from sandboxes import StoreFull
 
-    floor = Floor(output_folders(out, images, settings.sandbox.kind), int(room.min_free_gib * GIB))
-    floor.require()
-    return floor.shortage
+    lacking = partial(shortage, output_folders(out, room.images.values(), settings.sandbox.kind), room.min_free_gib)
+    if now := lacking():
+        raise StoreFull(now)
+    return lacking
 
 
 def _announce(
@@ -279,7 +272,7 @@ def _solve(
     ready: AbstractContextManager[Offer],
     workers: int | None,
     observers: tuple[Observer, ...],
-    shortage: Callable[[], str],
+    lacking: Callable[[], str],
 ) -> tuple[str, bool]:
     """Attempt the instances. Returns why no more were begun, or '', and whether a signal came."""
     from benchmarks.batch.progress import BatchProgress
@@ -289,19 +282,17 @@ def _solve(
     with ready as offer, stop_on_signals() as stopping, shown as progress:
         halted = run_batch(
             batch, todo, offer.solve, workers=workers or offer.room, stopping=stopping,
-            observers=(progress, *observers), lacking=shortage, take=offer.take,
+            observers=(progress, *observers), lacking=lacking, take=offer.take,
         )  # fmt: skip
     return halted, stopping.drain.is_set()
 
 
 @contextmanager
-def _pruning(
-    room: Room, batch: Batch, images: Mapping[str, str | None], todo: list[Instance]
-) -> Iterator[tuple[Observer, ...]]:
+def _pruning(room: Room, batch: Batch, todo: list[Instance]) -> Iterator[tuple[Observer, ...]]:
     """The observer that removes images while the block runs, if --prune-images is set and there are any."""
     from sandboxes.docker.client import connect
 
-    named = {name: image for name, image in images.items() if image is not None}
+    named = {name: image for name, image in room.images.items() if image is not None}
     if not (room.prune_images and named):
         yield ()
         return
@@ -309,7 +300,7 @@ def _pruning(
     from benchmarks.batch.image_cleanup import Pruner
 
     with closing(connect()) as client:
-        environments = {instance.id: environment_of(instance, images[instance.id]) for instance in todo}
+        environments = {instance.id: environment_of(instance, room.images[instance.id]) for instance in todo}
         yield (Pruner(client, batch.out, named, environments),)
 
 
