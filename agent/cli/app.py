@@ -114,7 +114,7 @@ def solve(
 ) -> None:
     """Find a tested patch for an issue. It is printed on stdout, everything else on stderr."""
     from agent.cli.ci.junit import read_failures, statement
-    from agent.cli.interactive import OutputOptions, parse_accept
+    from agent.cli.interactive import OutputOptions
     from agent.cli.solve import SolveRequest, read_issue, run_solve
 
     failures = read_failures(from_junit, repo or Path()) if from_junit else ()
@@ -122,7 +122,7 @@ def solve(
     text = read_issue(issue, issue_text, may_be_empty=bool(goals) or goal_failing)
     goal_failing = goal_failing or bool(failures)
     request = SolveRequest(text or (statement(failures) if failures else ""), goals, repo, test, goal_failing)
-    output = OutputOptions(as_json, patch_out, None, parse_accept(accept), strict, summary_md, quiet)
+    output = OutputOptions(as_json, patch_out, None, bool(accept), strict, summary_md, quiet)
     settings = options.settings_of(context.params, *(["memory.enabled=false"] if no_memory else ()))
     raise typer.Exit(run_solve(request, settings, out, output, apply=apply))
 
@@ -153,14 +153,14 @@ def resume_run(
     the whole run."""
     from agent.analysis.report.progress import Progress
     from agent.build.composition import resume
-    from agent.cli.interactive import OutputOptions, parse_accept, run_interactively, say
+    from agent.cli.interactive import OutputOptions, run_interactively, say
     from agent.run.paths import begun, checkout_of
 
     limits = {"max_nodes": max_nodes, "max_usd": max_usd, "max_tokens": max_tokens, "max_seconds": max_seconds}
     budget = {name: limit for name, limit in limits.items() if limit is not None}
     by_hand = f"leave out --apply, and apply the patch by hand: ramify show {run} --patch"
     place = checkout_of(run, by_hand) if apply else None
-    output = OutputOptions(as_json, patch_out, place, parse_accept(accept), strict, quiet=quiet)
+    output = OutputOptions(as_json, patch_out, place, bool(accept), strict, quiet=quiet)
     begun(run)
     if not quiet:
         say(f"run {run}")

@@ -20,7 +20,7 @@ def apply(
     accept: options.Accept = None,
 ) -> None:
     """Apply the patch of a run to its checkout, whole or not at all. Exit code 1 if it is not solved or submitted."""
-    from agent.cli.interactive import apply_answer, parse_accept
+    from agent.cli.interactive import apply_answer
     from agent.cli.runs import answer_of, read_run
     from agent.errors import UsageError
     from agent.run.paths import checkout_of, name_of
@@ -31,8 +31,7 @@ def apply(
         raise UsageError(
             f"the current directory is no git checkout; name the run: ramify apply {name_of(run)} (the last one)"
         )
-    kinds = parse_accept(accept)
     place = repo or checkout_of(run, "name the checkout: --repo DIR")
     with read_run(run) as opened:
         result = answer_of(opened)
-    raise typer.Exit(0 if apply_answer(result, place, kinds) else 1)
+    raise typer.Exit(0 if apply_answer(result, place, accept_declared=bool(accept)) else 1)

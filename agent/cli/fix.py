@@ -45,10 +45,10 @@ def fix(
     verbose: options.Verbose = False,
 ) -> None:
     """Make failing tests pass, and break no other test."""
-    from agent.cli.interactive import OutputOptions, parse_accept
+    from agent.cli.interactive import OutputOptions
     from agent.cli.solve import SolveRequest, run_solve
 
     settings = options.settings_of(context.params)
     request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)
-    output = OutputOptions(as_json, patch_out, None, parse_accept(accept), strict, quiet=quiet)
+    output = OutputOptions(as_json, patch_out, None, bool(accept), strict, quiet=quiet)
     raise typer.Exit(run_solve(request, settings, out, output, apply=apply))

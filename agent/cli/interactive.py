@@ -10,12 +10,12 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.analysis.report.progress import Progress
 from agent.analysis.report.summary import as_json, as_text
@@ -47,8 +47,8 @@ class OutputOptions:
     patch_out: Path | None = None
     apply_to: Path | None = None
     """The checkout to apply a solved or submitted patch to."""
-    accept: tuple[Literal["declared"], ...] = ()
-    """`declared`: apply a submitted patch although it breaks tests that the model declared to be wrong."""
+    accept_declared: bool = False
+    """Apply a submitted patch although it breaks tests that the model declared to be wrong."""
     strict: bool = False
     """Exit with code 1 for a patch that breaks tests which the model declared to be wrong."""
     summary_md: Path | None = None
@@ -62,17 +62,6 @@ class OutputOptions:
                 raise UsageError(f"{option} {path}: there is no directory {path.parent}")
             if path is not None and path.is_dir():
                 raise UsageError(f"{option} {path} is a directory; name a file")
-
-
-def parse_accept(names: Sequence[str] | None) -> tuple[Literal["declared"], ...]:
-    """The value of `--accept`, checked.
-
-    Raises:
-        agent.errors.UsageError: it is not `declared`.
-    """
-    if unknown := [name for name in names or () if name != "declared"]:
-        raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; give `declared`")
-    return ("declared",) if names else ()
 
 
 def run_interactively(search: Callable[..., Result], output: OutputOptions, progress: Progress | None = None) -> int:
@@ -137,19 +126,21 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output
         sys.stdout.flush()
     else:
         print_patch(result.patch)
-    applied = output.apply_to is not None and apply_answer(result, output.apply_to, output.accept)
+    applied = output.apply_to is not None and apply_answer(
+        result, output.apply_to, accept_declared=output.accept_declared
+    )
     if not output.quiet:
         say(f"next     {next_step(result, output.apply_to if applied else None)}")
 
 
-def apply_answer(result: Result, place: Path, accept: Sequence[str]) -> bool:
+def apply_answer(result: Result, place: Path, *, accept_declared: bool) -> bool:
     """Apply a solved or submitted patch to a checkout, and say so; or say why not. Returns whether it was applied.
 
     Raises:
         agent.errors.RamifyError: it does not apply any more.
     """
     declared = result.grade is Grade.DECLARED
-    if result.resolved or (declared and "declared" in accept):
+    if result.resolved or (declared and accept_declared):
         checkout.apply(place, result.patch, result.run_dir)
         say(f"applied to {place}")
         return True

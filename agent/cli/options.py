@@ -151,9 +151,21 @@ SummaryMd = Annotated[
 Apply = Annotated[
     bool, typer.Option("--apply", help="Apply a solved or submitted patch to the checkout, whole or not at all.")
 ]
+
+
+def _kinds_of_patches(names: list[str] | None) -> list[str] | None:
+    if unknown := [name for name in names or () if name != "declared"]:
+        raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; give `declared`")
+    return names
+
+
 Accept = Annotated[
     list[str] | None,
-    typer.Option(metavar="declared", help="Also apply a patch that breaks tests which the model declares to be wrong."),
+    typer.Option(
+        metavar="declared",
+        callback=_kinds_of_patches,
+        help="Also apply a patch that breaks tests which the model declares to be wrong.",
+    ),
 ]
 Strict = Annotated[
     bool,
