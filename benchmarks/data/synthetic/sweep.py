@@ -23,8 +23,6 @@ Version = Mapping[str, str]
 PROGRAM = "/tmp/ramify-sweep.py"  # noqa: S108 - the sandbox's own
 ORDER, REPORT = "/tmp/ramify-order.json", "/tmp/ramify-report.jsonl"  # noqa: S108 - the same
 _VARIABLE = re.compile(r"\w+=")
-CHUNK = 100
-"""The most versions that are tested in one fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +38,6 @@ class Tested:
         """The tests that passed."""
         return frozenset(test for test, outcome in self.outcomes.items() if outcome == "passed")
 
-    @property
-    def failed(self) -> frozenset[str]:
-        """The tests that failed."""
-        return frozenset(test for test, outcome in self.outcomes.items() if outcome == "failed")
-
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
@@ -58,18 +51,12 @@ class Sweep:
     """The time limit for one version."""
 
     def __call__(self, versions: Sequence[Version]) -> Iterator[Tested]:
-        """Run the tests with the files of each version in place, in order.
+        """Run the tests with the files of each version in place, in order, all in one fork.
 
         Raises:
             UsageError: the command does not run pytest, or the tests cannot be run with it.
         """
         variables, arguments = parsed(self.test_command)
-        for start in range(0, len(versions), CHUNK):
-            yield from self._chunk(variables, arguments, versions[start : start + CHUNK])
-
-    def _chunk(
-        self, variables: Sequence[str], arguments: Sequence[str], versions: Sequence[Version]
-    ) -> Iterator[Tested]:
         order = {"arguments": arguments, "timeout_s": self.timeout_s, "versions": [dict(v) for v in versions]}
         with self.provider.at(self.base) as box:
             box.write(PROGRAM, (Path(__file__).parent / "inside.py").read_bytes())
