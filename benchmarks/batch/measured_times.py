@@ -146,28 +146,6 @@ def _append(file: Path, row: Measured) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """The lower quartile, the median and the upper quartile of some values."""
-
-    low: float
-    middle: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> _Range:
-        if len(values) == 1:
-            return cls(values[0], values[0], values[0])
-        low, middle, high = quantiles(values, n=4, method="inclusive")
-        return cls(low, middle, high)
-
-    def __add__(self, other: _Range) -> _Range:
-        return _Range(self.low + other.low, self.middle + other.middle, self.high + other.high)
-
-    def times(self, number: int) -> _Range:
-        return _Range(self.low * number, self.middle * number, self.high * number)
-
-
 def outlook(
     todo: Sequence[Instance],
     identity: Identity,
@@ -209,13 +187,16 @@ def _similar(rows: Iterable[Measured], identity: Identity, limit_s: float) -> tu
 
 
 def _sums(known: Mapping[str, int], of_repo: Mapping[str, list[Measured]], workers: int | None) -> str:
-    def total(value: Callable[[Measured], float]) -> _Range:
-        ranges = (_Range.of([value(row) for row in of_repo[repo]]).times(count) for repo, count in known.items())
-        return sum(ranges, _Range(0, 0, 0))
+    def total(value: Callable[[Measured], float]) -> list[float]:
+        of_each = [
+            [count * quartile for quartile in _quartiles([value(row) for row in of_repo[repo]])]
+            for repo, count in known.items()
+        ]
+        return [sum(column) for column in zip(*of_each, strict=True)]
 
-    seconds = total(lambda row: row.seconds)
-    shared = f" on {workers} workers = {_time(seconds.middle / workers)}" if workers and workers > 1 else ""
-    parts = [f"about {_time(seconds.middle)} of machine time{shared} ({_time(seconds.low)} to {_time(seconds.high)})"]
+    low, middle, high = total(lambda row: row.seconds)
+    shared = f" on {workers} workers = {_time(middle / workers)}" if workers and workers > 1 else ""
+    parts = [f"about {_time(middle)} of machine time{shared} ({_time(low)} to {_time(high)})"]
     used = [row for repo in known for row in of_repo[repo]]
     if any(row.cost_usd is None for row in used):
         parts.append("dollars not known, as a price was not")
@@ -225,6 +206,11 @@ def _sums(known: Mapping[str, int], of_repo: Mapping[str, list[Measured]], worke
         if any(map(value, used)):
             parts.append(_from_to(total(value), unit, 0))
     return "; ".join(parts)
+
+
+def _quartiles(values: list[float]) -> list[float]:
+    """The lower quartile, the median and the upper quartile."""
+    return quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
 
 
 _UNITS: Mapping[str, Callable[[Measured], float]] = {
@@ -260,8 +246,8 @@ def _unknown(counts: Counter[str], known: Mapping[str, int], identity: Identity)
     )
 
 
-def _from_to(values: _Range, unit: str, digits: int) -> str:
-    low, high = f"{values.low:,.{digits}f}", f"{values.high:,.{digits}f}"
+def _from_to(quartiles: list[float], unit: str, digits: int) -> str:
+    low, _, high = (f"{quartile:,.{digits}f}" for quartile in quartiles)
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
