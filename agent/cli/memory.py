@@ -226,8 +226,7 @@ def _existing(path: Path) -> Memory:
 
 
 def _counted(items: list[Item]) -> str:
-    counts = {kind: sum(item.kind == kind for item in items) for kind in KINDS}
-    return ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items())
+    return ", ".join(counted(sum(item.kind == kind for item in items), kind) for kind in KINDS)
 
 
 def _line(item: Item) -> str:

@@ -31,17 +31,8 @@ def recipes(
 
 
 def _facts(recipe: Recipe) -> dict[str, object]:
-    return {
-        "name": recipe.name,
-        "title": recipe.title,
-        "reference": recipe.reference,
-        "summary": recipe.summary,
-        "kind": recipe.kind,
-        "needs": recipe.needs,
-        "settings": recipe.settings,
-        "differs": recipe.differs,
-        "command": recipe.command,
-    }
+    facts = ("name", "title", "reference", "summary", "kind", "needs", "settings", "differs", "command")
+    return {fact: getattr(recipe, fact) for fact in facts}
 
 
 def _shown(recipe: Recipe) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.help import HELP, example, new_app
+from agent.counting import counted
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,4 +68,4 @@ def _write(site: Site, index: bytes, out: Path) -> None:
         except JournalError as error:
             sys.stderr.write(f"left out: {error}\n")
     write_atomically(out / "index.html", index)
-    sys.stdout.write(f"{out / 'index.html'}: {len(pages)} {'run' if len(pages) == 1 else 'runs'}\n")
+    sys.stdout.write(f"{out / 'index.html'}: {counted(len(pages), 'run')}\n")

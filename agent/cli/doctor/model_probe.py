@@ -40,19 +40,14 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
     for title, ask, remedy in _CHECKS:
         try:
             detail = ask(server)
-        except urllib.error.HTTPError as error:
-            yield Finding(title, False, _refusal(error), remedy)
-            if title == "server":
-                return
-        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
-            yield Finding(title, False, f"{type(error).__name__}: {error}", remedy)
-            if title == "server":
-                return
-        else:
             ok = not detail.startswith("no")
-            yield Finding(title, ok, detail, "" if ok else remedy)
-            if title == "server" and not ok:
-                return
+        except urllib.error.HTTPError as error:
+            ok, detail = False, _refusal(error)
+        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError) as error:
+            ok, detail = False, f"{type(error).__name__}: {error}"
+        yield Finding(title, ok, detail, "" if ok else remedy)
+        if title == "server" and not ok:
+            return
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:
