@@ -24,6 +24,7 @@ from agent.search.linear import Linear
 from agent.solver.solve import solve
 from benchmarks.data.instances import Instance
 from benchmarks.data.sources import Source, open_source
+from benchmarks.data.sources.images import applying
 from benchmarks.grading.grading import examine, grade
 from benchmarks.grading.validation import check
 from sandboxes import Provider
@@ -63,7 +64,7 @@ WORSE = FIX.replace("n <= LIMIT", "True")
 FUTURE = """set -e
 git() { command git -c safe.directory='*' -c user.name=n -c user.email=e@example.invalid "$@"; }
 git remote add origin https://example.invalid/x
-git branch -q instance__of.smith__1
+git branch -q other
 git commit -q --allow-empty -m future && git tag later && git reset -q --hard HEAD~1"""
 
 
@@ -200,10 +201,13 @@ def test_a_bug_of_swe_smith_is_graded_on_the_good_state_with_the_bug(
     source, instance = opened(tmp_path, row)
     assert instance.hidden.workspace is not None
     there = replace(instance.hidden.workspace, image=image)
-    instance = replace(instance, hidden=replace(instance.hidden, workspace=there))
+    made = f"{applying(WORSE.encode())}\ngit branch -q {instance.id}\ngit reset -q --hard HEAD~1"
+    branch = replace(instance.task.workspace, image=image, setup=(made, FUTURE, *instance.task.workspace.setup))
+    instance = replace(
+        instance, task=replace(instance.task, workspace=branch), hidden=replace(instance.hidden, workspace=there)
+    )
     found = check(instance, source, provider)
     assert (found.gold, found.empty) == ("", "")
-    branch = replace(instance.task.workspace, image=image, setup=(FUTURE, *instance.task.workspace.setup))
     with provider.at(provider.create(branch)) as box:
         assert said(box, "git log --all --format=%s; git remote; git for-each-ref") == "base"
 

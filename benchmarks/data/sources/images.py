@@ -41,10 +41,18 @@ git for-each-ref --format='delete %(refname)' | git update-ref --no-deref --stdi
 
 def applying(patch: bytes) -> str:
     """A command that commits a patch, so that no diff against HEAD shows it."""
-    text = patch.decode("utf-8", "surrogateescape")
     return f"""{GIT}git update-index -q --refresh || true
-printf %s {quote(text)} | git apply --index --whitespace=nowarn -
+{_printed(patch)} | git apply --index --whitespace=nowarn -
 git commit -q --no-verify -m base"""
+
+
+def undoing(patch: bytes) -> str:
+    """A command that takes a patch back."""
+    return f"{GIT}{_printed(patch)} | git apply -R --whitespace=nowarn -"
+
+
+def _printed(patch: bytes) -> str:
+    return f"printf %s {quote(patch.decode('utf-8', 'surrogateescape'))}"
 
 
 TESTBED = "/testbed"

@@ -1,4 +1,4 @@
-"""SWE-smith: rows whose patch makes the bug, so that the solution is its reverse.
+"""SWE-smith: rows whose patch makes the bug, so that the solution is to take it back.
 
 The image of a repository has the correct state at HEAD. Each bug is a branch of the mirror, without the tests that find
 it (SWE-smith, `harness/utils.py`). Grading begins with the correct state, applies the bug, and has all tests.
@@ -11,7 +11,6 @@ from shlex import quote
 from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.sources import columns, images
 from benchmarks.data.sources.columns import Row
-from benchmarks.data.sources.reversing import reversed_patch
 from benchmarks.data.sources.swebench import PYTEST, instance_of, pytest_on
 
 
@@ -23,8 +22,9 @@ def smith(row: Row) -> Instance:
     hidden = Hidden(
         fail_to_pass=goal,
         pass_to_pass=kept,
-        patch=reversed_patch(bug),
+        patch=b"",
         test_patch=b"",
+        solution=images.undoing(bug),
         test_command=pytest_on((*goal, *kept)),
         workspace=images.checked_out(named, images.applying(bug), images.SINGLE_COMMIT),
         row=row,
