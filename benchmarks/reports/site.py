@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,14 @@ class Site:
         Raises:
             UsageError: there is nothing to show.
         """
-        pages, batches = self.pages(), list(self._batches())
-        rows = [row for batch in batches for row in self._of_batch(batch, pages)]
+        pages = self.pages()
+        page_of = {run: page for page, run in pages.items()}
+        batches = {batch: read_progress(batch, self._holds) for batch in self._batches()}
+        rows = [
+            _row(line, batch.name, page_of.get(batch / line.instance_id))
+            for batch, lines in batches.items()
+            for line in lines
+        ]
         in_batches = {row["page"] for row in rows}
         alone = {page: line_of_run(run) for page, run in pages.items() if page not in in_batches}
         rows += [_row(line, "", page) for page, line in alone.items() if line]
@@ -55,9 +61,9 @@ class Site:
             )
         facts = {
             "title": self.folder.resolve().name,
-            "batches": [self._summary(batch) for batch in batches],
+            "batches": [_summary(*batch) for batch in batches.items()],
             "rows": rows,
-            "charts": _charts(batches),
+            "charts": _charts(list(batches)),
             "refresh_s": self.refresh_s if any(row["state"] == "running" for row in rows) else None,
         }
         return document("batch", f"Ramify: {facts['title']}", facts)
@@ -87,19 +93,15 @@ class Site:
         """Whether a path, with links resolved, is in the folder."""
         return path.resolve().is_relative_to(self.folder.resolve())
 
-    def _of_batch(self, batch: Path, pages: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
-        of = {run: page for page, run in pages.items()}
-        for line in read_progress(batch, self._holds):
-            yield _row(line, batch.name, of.get(batch / line.instance_id))
-
-    def _summary(self, batch: Path) -> dict[str, Any]:
-        identity, lines = read_identity(batch), read_progress(batch, self._holds)
-        return {"name": batch.name, "model": identity.model, "mode": identity.mode, "total": total(lines)}
-
 
 def _page(run: Path) -> str:
     """The name of a run's page: unique, and not in another folder."""
     return f"runs/{quote(os.fsencode(run), safe='')}.html" if run.name else "run.html"
+
+
+def _summary(batch: Path, lines: Sequence[Line]) -> dict[str, Any]:
+    identity = read_identity(batch)
+    return {"name": batch.name, "model": identity.model, "mode": identity.mode, "total": total(lines)}
 
 
 def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
