@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from agent.measure.protection import runners_go_by
+from agent.untrusted import escaped
 from benchmarks.batch.batch import Attempt
 from benchmarks.data.clones import GitRefused, paths_of
 from benchmarks.grading.verdicts import Verdicts, patch_digest
@@ -41,9 +42,5 @@ def as_text(files: Mapping[str, tuple[str, ...]]) -> str:
     """The files as text, with a line for each instance; empty without any."""
     if not files:
         return ""
-    lines = [f"  {name}: {', '.join(map(_printable, paths))}" for name, paths in files.items()]
+    lines = [f"  {name}: {', '.join(map(escaped, paths))}" for name, paths in files.items()]
     return "\n".join(["resolved, and the patch has files that runners of tests go by; look at them:", *lines])
-
-
-def _printable(path: str) -> str:
-    return path if path.isprintable() else ascii(path)

@@ -14,6 +14,7 @@ from functools import partial
 
 from agent.errors import UsageError
 from agent.measure import SuiteReport
+from agent.measure.diffs import sections
 from agent.measure.logs import ALIASES, PARSERS, parse
 from benchmarks.data import harness_assets
 from benchmarks.data.clones import GitRefused
@@ -37,7 +38,6 @@ WAYS = (
 )
 """The ways to apply a patch, in order, each from a clean tree."""
 _BINARY = re.compile(rb"^(?:Binary files .* differ|GIT binary patch)$", re.MULTILINE)
-_FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 OFFLINE = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 """There is no network, so pip should fail at once."""
 
@@ -100,7 +100,7 @@ def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
 
 def _text_of(patch: bytes) -> bytes:
     """A patch without its binary files."""
-    return b"".join(part for part in _FILE.split(patch) if not _BINARY.search(part))
+    return b"".join(part for part in sections(patch) if not _BINARY.search(part))
 
 
 def _run(box: Sandbox, hidden: Hidden) -> ExecResult:
