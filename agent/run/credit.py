@@ -35,12 +35,6 @@ class Credit:
         return Credit(value, leaves, self.solved + other.solved)
 
 
-def require_outcome(by: str) -> None:
-    """Raises ValueError if it is not an outcome."""
-    if by not in ("solved", "value"):
-        raise ValueError(f"outcome={by!r}: give solved or value")
-
-
 def succeeded(run: Run, node: NodeId) -> bool:
     """Whether a state is what was wanted, as far as the run knows: it is solved and no verification refuted it, or it
     was submitted (`submitted`)."""

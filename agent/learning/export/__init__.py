@@ -8,17 +8,22 @@ one that was really answered. A row says where it comes from (`agent.learning.ex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
+
+from pydantic import Field
 
 if TYPE_CHECKING:
     from agent.run.run import Run
 
-__all__ = ["GOAL_UNKNOWN", "Exporter", "NeedsAllRuns", "Row", "skipped"]
+__all__ = ["GOAL_UNKNOWN", "AtLeastOne", "Exporter", "NeedsAllRuns", "Row", "Share", "skipped"]
 
 Row = dict[str, Any]
 """One line of a file, as a JSON object."""
 Exporter = Callable[["Run"], Iterator[Row]]
-"""Makes the rows of a run, in the order of its nodes. Its fields are the options of its format."""
+"""Makes the rows of a run, in the order of its nodes. Its fields are the options of its format, of a type that
+`agent.learning.export.registry.construct` checks."""
+AtLeastOne = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @runtime_checkable

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from agent.actions.excerpt import excerpt
 from agent.learning.export import GOAL_UNKNOWN, Row, skipped
@@ -23,12 +26,8 @@ class Critique:
     """One row for each leaf. The answer is the judgement `YES` or `NO`, whose probability a server can report (as in
     the verifier of SWE-Gym). The prompt holds nothing that was measured after the attempt."""
 
-    attempt_bytes: int = 60_000
-    """The most bytes of the attempt's text, at least 1000; its middle is left out."""
-
-    def __post_init__(self) -> None:
-        if self.attempt_bytes < 1000:
-            raise ValueError(f"attempt_bytes={self.attempt_bytes}: give at least 1000")
+    attempt_bytes: Annotated[int, Field(ge=1000)] = 60_000
+    """The most bytes of the attempt's text; its middle is left out."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import ClassVar, Literal
 
-from agent.learning.export import Row, skipped
+from agent.learning.export import AtLeastOne, Row, skipped
 from agent.learning.export.provenance import of_answers
 from agent.policy.edit.context import Context
 from agent.policy.edit.counts import Trial, trials
@@ -29,14 +29,8 @@ class Edits:
     is right if its state or one below it solved the task."""
 
     kind: Literal["sft", "preference", "kto"] = "sft"
-    pairs: int = 4
-    """The most pairs of one right edit, at least 1."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("sft", "preference", "kto") or self.pairs < 1:
-            raise ValueError(
-                f"kind={self.kind!r}, pairs={self.pairs}: give sft, preference or kto, and at least 1 pair"
-            )
+    pairs: AtLeastOne = 4
+    """The most pairs of one right edit."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

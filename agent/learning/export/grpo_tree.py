@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from agent.learning.export import Row
+from pydantic import Field
+
+from agent.learning.export import Row, Share
 from agent.learning.export.accepted import AcceptedPatches
 from agent.learning.export.advantages import Advantages, Peers, advantages
 from agent.learning.export.provenance import journal_digest, provenance, task_key
 from agent.learning.export.turns import Turn, Turns
 from agent.learning.export.weaving import whole
 from agent.run.action_log import task_of
-from agent.run.credit import Credit, OutcomeKind, node_credit, outcome, require_outcome
+from agent.run.credit import Credit, OutcomeKind, node_credit, outcome
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
@@ -35,10 +37,10 @@ class GrpoTree:
     """How `advantage` is made. `fork`: `w` times the fork-relative one plus 1 - w times the trajectory-relative one
     (PORTool); `tree`: against the parent and the root; `anchor`: the trajectory-relative one plus w times the one
     within the same state (GiGPO)."""
-    w: float = 0.5
-    """In [0, 1]. 0 is plain GRPO over the trajectories, for `fork` and for `anchor`."""
-    calls: float = 0.0
-    """At least 0: the weight of the share of turns without a failed call in a step's reward among siblings."""
+    w: Share = 0.5
+    """0 is plain GRPO over the trajectories, for `fork` and for `anchor`."""
+    calls: Annotated[float, Field(ge=0)] = 0.0
+    """The weight of the share of turns without a failed call in a step's reward among siblings."""
     outcome: OutcomeKind = "solved"
     """What is averaged over the leaves: whether they are solved, or their value."""
     references: str = ""
@@ -51,11 +53,6 @@ class GrpoTree:
     _accepted: AcceptedPatches | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.w <= 1 or self.calls < 0:
-            raise ValueError(f"w={self.w}, calls={self.calls}: give w from 0 to 1 and calls of 0 or more")
-        if self.credit not in ("fork", "tree", "anchor"):
-            raise ValueError(f"credit={self.credit!r}: give fork, tree or anchor")
-        require_outcome(self.outcome)
         if self.references:
             object.__setattr__(self, "_accepted", AcceptedPatches.read(Path(self.references)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.learning.export import Row, skipped
+from agent.learning.export import AtLeastOne, Row, skipped
 from agent.learning.export.provenance import provenance
 from agent.learning.export.sft import NO_SUCCESS
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge, shared
@@ -24,12 +24,8 @@ from agent.run.tree.node import NodeId
 class LinePreference:
     """One row for each leaf that did not succeed, with the leaf that did and whose way is alike for longest."""
 
-    max_pairs: int = 16
-    """The most pairs of a tree, at least 1."""
-
-    def __post_init__(self) -> None:
-        if self.max_pairs < 1:
-            raise ValueError(f"max_pairs={self.max_pairs}: give at least 1")
+    max_pairs: AtLeastOne = 16
+    """The most pairs of a tree."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

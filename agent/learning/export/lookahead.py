@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from agent.learning.export import GOAL_UNKNOWN, Row, skipped
 from agent.learning.export.provenance import never_said, provenance
@@ -26,12 +28,8 @@ class Lookahead:
     """One row (`prompt`, `completion`) for each node with children that lead to a solved state and others that do not.
     The child with the largest share of solved leaves is chosen."""
 
-    chars: int = 2000
-    """The most characters before the choice, at least 200; the worst branches are left out first."""
-
-    def __post_init__(self) -> None:
-        if self.chars < 200:
-            raise ValueError(f"chars={self.chars}: give at least 200")
+    chars: Annotated[int, Field(ge=200)] = 2000
+    """The most characters before the choice; the worst branches are left out first."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

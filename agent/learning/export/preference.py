@@ -8,7 +8,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from agent.learning.export import Row, skipped
+from agent.learning.export import AtLeastOne, Row, Share, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.prefixes import Answer, Prefixes
 from agent.learning.export.provenance import never_said, provenance
@@ -37,31 +37,20 @@ class Preference:
     pairs: Literal["gap", "success"] = "gap"
     """`gap`: siblings whose scores differ by more than `gap`. `success`: a step that leads to a solved state over each
     sibling that does not, for trees of any search (TP-LLaMA's pairs from depth-first trees)."""
-    gap: float = 0.2
-    """In [0, 1]."""
-    mix: float = 1.0
-    """In [0, 1]: 1 is the search's value alone, 0 the critic's."""
+    gap: Share = 0.2
+    mix: Share = 1.0
+    """1 is the search's value alone, 0 the critic's."""
     visits: int = 1
     """The least number of measured states in the subtree of a child in a pair."""
     prompts: Literal["same", "any"] = "same"
     """`same`: both answered exactly the same prompt. `any`: a prompt may have had more at its end, such as what others
     had tried; the prompt of the pair is the common part, which neither answered as it is (`exact` is false)."""
-    max_pairs: int = 16
-    """The most pairs of a tree, at least 1."""
+    max_pairs: AtLeastOne = 16
+    """The most pairs of a tree."""
     runs: Literal["one", "all"] = "one"
     """`all`: also the answers of two runs of a task to the same prompt, of each prompt the best of a run and the worst
     of the others, if their values differ by more than `gap`. `other` in such a row is the run of the rejected one."""
     _prefixes: Prefixes = field(default_factory=Prefixes, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.gap <= 1 and 0 <= self.mix <= 1):
-            raise ValueError(f"gap={self.gap}, mix={self.mix}: give numbers from 0 to 1")
-        if self.pairs not in ("gap", "success") or self.prompts not in ("same", "any"):
-            raise ValueError(f"pairs={self.pairs!r}, prompts={self.prompts!r}: give gap or success, and same or any")
-        if self.runs not in ("one", "all"):
-            raise ValueError(f"runs={self.runs!r}: give one or all")
-        if self.max_pairs < 1:
-            raise ValueError(f"max_pairs={self.max_pairs}: give at least 1")
 
     @property
     def needs_all_runs(self) -> bool:

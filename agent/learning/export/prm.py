@@ -9,7 +9,7 @@ from agent.learning.export import Row
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.learning.export.weaving import whole
-from agent.run.credit import OutcomeKind, node_credit, outcome, require_outcome
+from agent.run.credit import OutcomeKind, node_credit, outcome
 from agent.run.run import Run
 
 
@@ -24,9 +24,6 @@ class Prm:
 
     outcome: OutcomeKind = "solved"
     """What is averaged over the leaves: whether they are solved, or their value."""
-
-    def __post_init__(self) -> None:
-        require_outcome(self.outcome)
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ValidationError
 
 from agent.errors import UsageError
 from agent.learning.export import Exporter, NeedsAllRuns, Row, openai
@@ -24,6 +26,7 @@ from agent.learning.export.sft import Sft
 from agent.learning.export.trajectories import Trajectories
 from agent.learning.export.traversal import Traversal
 from agent.learning.export.verifier import Verifier
+from agent.parsing import adapter
 from agent.run.run import Run
 
 
@@ -76,7 +79,6 @@ FORMATS = {
 
 RENAMED = {"told": "prompts", "most": "max_pairs"}
 """Options by the names that they had in earlier versions."""
-_VALUES = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
 def make(name: str, options: Mapping[str, str]) -> Exporter:
@@ -103,11 +105,9 @@ def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
     for key in options:
         if key not in defaults:
             raise UsageError(f"the format {name} has no option {key!r}: it has {', '.join(defaults) or 'none'}")
-    values = {key: _value(key, text, defaults[key]) for key, text in options.items()}
-    try:
-        return chosen.kind(**dict(chosen.fixed), **values)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"the format {name}: {error}") from error
+    kinds = get_type_hints(chosen.kind, include_extras=True)
+    values = {key: _value(key, text, kinds[key]) for key, text in options.items()}
+    return chosen.kind(**dict(chosen.fixed), **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +135,13 @@ def options_of(chosen: Format) -> dict[str, Any]:
     return {option.name: option.default for option in options if option.init and option.name not in chosen.fixed}
 
 
-def _value(key: str, text: str, default: object) -> object:
-    """The value of an option, with the type of its default."""
+def _value(key: str, text: str, kind: Any) -> object:
+    """The value of an option of this type."""
     try:
         value = json.loads(text)
     except ValueError:
         value = text
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
-    if type(value) is not type(default):
-        raise UsageError(f"--set {key}={text}: give {_VALUES[type(default)]}")
-    return value
+    try:
+        return adapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise UsageError(f"--set {key}={text}: it {error.errors()[0]['msg'].removeprefix('Input ')}") from error

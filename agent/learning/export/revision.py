@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from agent.learning.export import Row, skipped
+from agent.learning.export import AtLeastOne, Row, Share, skipped
 from agent.learning.export.first_error import FirstError
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
@@ -33,14 +33,10 @@ from agent.run.tree.node import Node
 class Revision:
     """One row for each worse leaf of a tree, spliced with the shortest path that succeeded."""
 
-    gap: float = 0.2
-    """In [0, 1]: a leaf is worse if its value is lower by more than this; a state that succeeded is worth 1."""
-    pairs: int = 8
-    """The most rows of a tree, at least 1; leaves that share most of the good path come first."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.gap <= 1 or self.pairs < 1:
-            raise ValueError(f"gap={self.gap}, pairs={self.pairs}: give a gap from 0 to 1 and at least 1 pair")
+    gap: Share = 0.2
+    """A leaf is worse if its value is lower by more than this; a state that succeeded is worth 1."""
+    pairs: AtLeastOne = 8
+    """The most rows of a tree; leaves that share most of the good path come first."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agent.learning.export import Row, skipped
+from agent.learning.export import AtLeastOne, Row, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import MERGE, Turn, Turns, is_merge
@@ -26,14 +26,10 @@ class Sft:
     once. Rows without `"train": false` can be trained with the loss on all answers.
     """
 
-    paths: int = 8
-    """The most paths of a tree, at least 1."""
+    paths: AtLeastOne = 8
+    """The most paths of a tree."""
     mask_errors: bool = False
     """The loss is off for turns in which a call failed (KAT-Coder's error-masked fine-tuning)."""
-
-    def __post_init__(self) -> None:
-        if self.paths < 1:
-            raise ValueError(f"paths={self.paths}: give at least 1")
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

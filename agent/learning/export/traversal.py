@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.actions import Action
-from agent.learning.export import Row, skipped
+from agent.learning.export import AtLeastOne, Row, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.provenance import never_said, provenance
 from agent.learning.export.sft import winners
@@ -33,12 +33,8 @@ class Traversal:
     """One row for a run that went back before it solved its task. `visits` has the states in their order: those of a
     line of work follow each other, although others may have been found meanwhile."""
 
-    states: int = 32
-    """The most states of a row, at least 1; runs that visited more are skipped."""
-
-    def __post_init__(self) -> None:
-        if self.states < 1:
-            raise ValueError(f"states={self.states}: give at least 1")
+    states: AtLeastOne = 32
+    """The most states of a row; runs that visited more are skipped."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

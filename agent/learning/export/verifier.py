@@ -13,7 +13,7 @@ from agent.learning.export import GOAL_UNKNOWN, Row, skipped
 from agent.learning.export.provenance import provenance
 from agent.learning.export.turns import Turns
 from agent.run.action_log import task_of
-from agent.run.credit import OutcomeKind, goals_known, node_credit, outcome, require_outcome
+from agent.run.credit import OutcomeKind, goals_known, node_credit, outcome
 from agent.run.eviction import kept_patch
 from agent.run.run import Run
 
@@ -28,9 +28,6 @@ class Verifier:
 
     outcome: OutcomeKind = "solved"
     """What counts as right: whether leaves are solved, or their value."""
-
-    def __post_init__(self) -> None:
-        require_outcome(self.outcome)
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from agent.budget import Usage
 from agent.counting import counted
@@ -26,12 +28,8 @@ Step = dict[str, Any]
 class Atif:
     """One document for each run."""
 
-    others: int = 16
+    others: Annotated[int, Field(ge=0)] = 16
     """The most rollouts besides the winning one; those with the best states are taken."""
-
-    def __post_init__(self) -> None:
-        if self.others < 0:
-            raise ValueError(f"others={self.others}: give 0 or more")
 
     def __call__(self, run: Run) -> dict[str, Any] | None:
         """The run's rollouts; None if the run has no turns."""
