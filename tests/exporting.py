@@ -11,7 +11,7 @@ from typing import Any
 from agent.actions import Action, Edit, Observation, RunTests
 from agent.analysis.minimize import NOTE, Shortened
 from agent.learning.export import Exporter, Row
-from agent.learning.export.registry import make
+from agent.learning.export.registry import FORMATS, make
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message
 from agent.policy.chat.plans import telling
@@ -159,10 +159,11 @@ def planned(folder: Path) -> Run:
     return made.close()
 
 
-def rows(run: Run, form: str, **options: Any) -> list[Row]:
+def rows(run: Run, name: str, **options: Any) -> list[Row]:
     """The rows of a format, refusals included."""
-    exporter: Exporter = make(form, {key: json.dumps(value) for key, value in options.items()})
-    return list(exporter(run))
+    exporter: Exporter = make(name, {key: json.dumps(value) for key, value in options.items()})
+    form = FORMATS[name].form or (lambda row: row)
+    return [row if "skipped" in row else form(row) for row in exporter(run)]
 
 
 def said(message: Message) -> str:

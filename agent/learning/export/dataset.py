@@ -60,7 +60,7 @@ def export(runs: Sequence[Path], settings: ExportSettings, out: Path) -> dict[st
     if settings.parquet:
         require()
     folder = new_folder(out)
-    with Files(folder, FORMATS[settings.format].aside, settings.parquet) as files:
+    with Files(folder, FORMATS[settings.format].form is not None, settings.parquet) as files:
         sources = look(runs, settings, files.write)
     manifest = _manifest(settings, sources, files)
     if not manifest["rows"]:
@@ -138,8 +138,10 @@ def _rows(run: Run, settings: ExportSettings, write: Callable[[str, Row], None])
     if run.started is None or not len(run.tree):
         settings.tally.skipped["the run ended before its base state was measured"] += 1
         return 0
-    written = 0
-    for row in settings.hygiene.check(run, settings.exporter(run)):
+    written, rows = 0, settings.exporter(run)
+    if form := FORMATS[settings.format].form:
+        rows = (row if "skipped" in row else form(row) for row in rows)
+    for row in settings.hygiene.check(run, rows):
         if isinstance(row, str):
             settings.tally.skipped[row] += 1
             continue

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
 from pydantic import ValidationError
 
 from agent.errors import UsageError
-from agent.learning.export import Exporter, NeedsAllRuns, Row, openai
+from agent.learning.export import Exporter, Row, openai
 from agent.learning.export.critique import Critique
 from agent.learning.export.edits import Edits, Judged
 from agent.learning.export.grpo_tree import GrpoTree
@@ -38,9 +38,7 @@ class Format:
     text: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     form: Callable[[Row], Row] | None = None
-    """Converts each row."""
-    aside: bool = False
-    """Provenance goes to separate files: readers of the format refuse unknown columns."""
+    """Converts each row of the exporter for readers that refuse unknown columns: provenance goes to separate files."""
 
 
 FORMATS = {
@@ -72,8 +70,8 @@ FORMATS = {
     "edit-kto": Format(
         Judged, "edits and whether they were right, from searches with --model edit (TRL: KTOTrainer)", {"kind": "kto"}
     ),
-    "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation, aside=True),
-    "openai-preference": Format(Preference, "as preference, in OpenAI's form", form=openai.pair, aside=True),
+    "openai": Format(Sft, "as sft, in OpenAI's fine-tuning form", form=openai.conversation),
+    "openai-preference": Format(Preference, "as preference, in OpenAI's form", form=openai.pair),
 }
 
 
@@ -89,9 +87,8 @@ def make(name: str, options: Mapping[str, str]) -> Exporter:
     """
     if name not in FORMATS:
         raise UsageError(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
-    chosen = FORMATS[name]
-    exporter: Exporter = construct(chosen, name, options)
-    return exporter if chosen.form is None else _Formed(exporter, chosen.form)
+    exporter: Exporter = construct(FORMATS[name], name, options)
+    return exporter
 
 
 def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
@@ -108,25 +105,6 @@ def construct(chosen: Format, name: str, options: Mapping[str, str]) -> Any:
     kinds = get_type_hints(chosen.kind, include_extras=True)
     values = {key: _value(key, text, kinds[key]) for key, text in options.items()}
     return chosen.kind(**dict(chosen.fixed), **values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Formed:
-    """An exporter whose rows are converted."""
-
-    exporter: Exporter
-    form: Callable[[Row], Row]
-
-    def __call__(self, run: Run) -> Iterator[Row]:
-        return (row if "skipped" in row else self.form(row) for row in self.exporter(run))
-
-    @property
-    def needs_all_runs(self) -> bool:
-        return isinstance(self.exporter, NeedsAllRuns) and self.exporter.needs_all_runs
-
-    def collect(self, run: Run) -> None:
-        if isinstance(self.exporter, NeedsAllRuns):
-            self.exporter.collect(run)
 
 
 def options_of(chosen: Format) -> dict[str, Any]:
