@@ -1,10 +1,10 @@
 // The page of a batch, or of a folder of runs: rates, curves, and a line for each instance.
 import { drawCurves } from "./curves.js";
-import { h, replace } from "./dom.js";
+import { h, quiet, replace } from "./dom.js";
 import { followTheme, keepTheme } from "./preferences.js";
 import { keepFresh, passedOn, settle } from "./refresh.js";
 import { makeTable } from "./table.js";
-import { counted } from "./words.js";
+import { counted, percent } from "./words.js";
 
 const UNITS = {
   measurements: "test runs",
@@ -43,7 +43,6 @@ export function showBatch(facts) {
 
 function card({ name, model, mode, total }) {
   const rate = total.resolved_rate;
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
   const states = Object.entries(total.states).map(([state, count]) => `${count} ${state}`);
   return h(
     "section",
@@ -61,11 +60,7 @@ function card({ name, model, mode, total }) {
             `${total.resolved} of ${total.graded} resolved, 95 % interval ${percent(total.resolved_rate_95[0])} to ${percent(total.resolved_rate_95[1])}`,
           ),
         ],
-    h(
-      "p",
-      { class: "quiet" },
-      [...states, counted(total.measurements, "test run"), cost(total)].join(" · "),
-    ),
+    quiet([...states, counted(total.measurements, "test run"), cost(total)].join(" · ")),
   );
 }
 

@@ -1,19 +1,13 @@
 // The tournaments of a run: who met whom, by what votes, the order, and what simpler choices would have been.
-import { h, svg } from "./dom.js";
+import { h, openDialog, svg, table } from "./dom.js";
 
 const BOX = { width: 150, row: 24, gap: 22, column: 210 };
 
 export function openTournament(page) {
   const { facts } = page;
   if (!facts.tournaments.length) return;
-  const dialog = h(
-    "dialog",
-    { class: "tournament", "aria-label": "Tournament", onclose: () => dialog.remove() },
-    h("button", { class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "×"),
-    facts.tournaments.map((each) => tournament(page, each, () => dialog.close())),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
+  const shown = facts.tournaments.map((each) => tournament(page, each, () => dialog.close()));
+  const dialog = openDialog("tournament", "Tournament", shown);
 }
 
 function tournament(page, note, close) {
@@ -80,10 +74,7 @@ function order({ order: entrants }, go) {
       h("td", {}, each.strength === null ? "" : meter(each.strength, strongest)),
       h("td", {}, `${each.rollouts}`),
     );
-  const head = ["", "patch of", "tests", "strength", "rollouts"].map((name) =>
-    h("th", { scope: "col" }, name),
-  );
-  return h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, entrants.map(row)));
+  return table(["", "patch of", "tests", "strength", "rollouts"], entrants.map(row));
 }
 
 const meter = (value, max) => [
@@ -91,7 +82,7 @@ const meter = (value, max) => [
   ` ${value.toFixed(2)}`,
 ];
 
-export function drawBracket(stages, go) {
+function drawBracket(stages, go) {
   const placed = placeMatches(stages);
   const height =
     Math.max(...placed.flat().map(({ y, match }) => y + match.group.length * BOX.row)) + 8;

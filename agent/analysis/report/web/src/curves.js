@@ -1,6 +1,6 @@
 // Resolved against budget: steps for a batch, points for repeated ones, each with its 95 % interval.
-import { h, svg } from "./dom.js";
-import { counted } from "./words.js";
+import { h, svg, table } from "./dom.js";
+import { counted, percent } from "./words.js";
 
 const SIZE = { width: 760, height: 300, left: 52, right: 16, top: 12, bottom: 40 };
 // Of Okabe and Ito: people with any common colour blindness tell them apart; the dashes help everybody.
@@ -93,10 +93,6 @@ function key({ name, instances }, number) {
 }
 
 function numbers(curves, unit) {
-  const head = ["solver", unit, "resolved", "95 % interval"].map((name) =>
-    h("th", { scope: "col" }, name),
-  );
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
   const row = (name, p) =>
     h(
       "tr",
@@ -109,10 +105,6 @@ function numbers(curves, unit) {
       ].map((cell) => h("td", {}, cell)),
     );
   const rows = curves.flatMap(({ name, points }) => points.map((point) => row(name, point)));
-  return h(
-    "details",
-    {},
-    h("summary", {}, "The numbers"),
-    h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
-  );
+  const names = ["solver", unit, "resolved", "95 % interval"];
+  return h("details", {}, h("summary", {}, "The numbers"), table(names, rows));
 }

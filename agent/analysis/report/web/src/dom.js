@@ -22,4 +22,46 @@ function fill(element, attributes, children) {
   return element;
 }
 
-export const text = (value) => document.createTextNode(value);
+export const quiet = (...words) => h("p", { class: "quiet" }, words);
+
+export const chip = (word, kind = "") => h("span", { class: `chip ${kind}` }, word);
+
+export const list = (kind, items) =>
+  h(
+    "ul",
+    { class: kind },
+    items.map((item) => h("li", {}, item)),
+  );
+
+export const table = (names, rows) =>
+  h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        names.map((name) => h("th", { scope: "col" }, name)),
+      ),
+    ),
+    h("tbody", {}, rows),
+  );
+
+// A row for each name and what is said of it.
+export const named = (pairs) =>
+  pairs.map(([name, said]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, said)));
+
+// A dialog over the page, there until it is closed.
+export function openDialog(kind, label, ...children) {
+  const dialog = h(
+    "dialog",
+    { class: kind, "aria-label": label, onclose: () => dialog.remove() },
+    h("button", { class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "×"),
+    children,
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}

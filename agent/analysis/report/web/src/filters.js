@@ -29,7 +29,7 @@ export function fits(node, filters) {
   );
 }
 
-export function looksFor(query) {
+function looksFor(query) {
   const words = query.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const number =
     words.length === 1 && /^#?\d+$/.test(words[0]) ? Number(words[0].replace("#", "")) : null;

@@ -1,5 +1,5 @@
 // The list of keys, and what shapes and colours mean.
-import { h } from "./dom.js";
+import { h, named, openDialog } from "./dom.js";
 import { KEYS } from "./keys.js";
 
 const SHAPES = [
@@ -15,22 +15,12 @@ const SHAPES = [
   ["dashed line", "to a merged state from its other parents"],
 ];
 
-export function makeHelp() {
-  const rows = (pairs) =>
-    pairs.map(([key, said]) => h("tr", {}, h("th", { scope: "row" }, key), h("td", {}, said)));
-  const close = h(
-    "button",
-    { class: "close", "aria-label": "Close", onclick: () => element.close() },
-    "×",
-  );
-  const element = h(
-    "dialog",
-    { class: "help", "aria-label": "Keys and signs" },
-    close,
+export const openHelp = () =>
+  openDialog(
+    "help",
+    "Keys and signs",
     h("h2", {}, "Keys"),
-    h("table", {}, rows(KEYS)),
+    h("table", {}, named(KEYS)),
     h("h2", {}, "Signs"),
-    h("table", {}, rows(SHAPES)),
+    h("table", {}, named(SHAPES)),
   );
-  return { element, open: () => element.showModal() };
-}

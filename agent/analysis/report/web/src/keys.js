@@ -47,7 +47,7 @@ export function listenToKeys(page) {
     t: page.tournament,
     d: () => store.set({ theme: store.state.theme === "dark" ? "light" : "dark" }),
     "/": () => document.getElementById("search").focus(),
-    "?": page.help.open,
+    "?": page.help,
     Escape: () => store.set({ selected: null }),
   };
   addEventListener("keydown", (event) => obey(event, deeds, drawing));

@@ -97,7 +97,7 @@ function write(context, words, x, y) {
   context.fillText(words, x, y);
 }
 
-export function shortened(label, longest) {
+function shortened(label, longest) {
   const characters = [...label];
   return characters.length > longest ? `${characters.slice(0, longest - 1).join("")}…` : label;
 }

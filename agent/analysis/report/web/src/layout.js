@@ -11,10 +11,15 @@ const FEW = 40;
 
 export function layOut(nodes, mode) {
   if (!nodes.length) return [];
-  const children = nodes.map(() => []);
-  nodes.forEach((node, id) => node.parents.length && children[node.parents[0]].push(id));
+  const children = childrenOf(nodes);
   const root = hierarchy(0, (id) => children[id]);
   return mode === "rings" ? rings(root) : columns(root);
+}
+
+export function childrenOf(nodes) {
+  const children = nodes.map(() => []);
+  nodes.forEach((node, id) => node.parents.length && children[node.parents[0]].push(id));
+  return children;
 }
 
 function columns(root) {

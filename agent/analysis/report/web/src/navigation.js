@@ -1,8 +1,9 @@
 // Walking the tree without a pointer: to the parent, a child, a neighbour, the next state that was found.
+import { h } from "./dom.js";
+import { childrenOf } from "./layout.js";
 
 export function makeNavigation({ facts, history, store, drawing }) {
-  const children = facts.nodes.map(() => []);
-  facts.nodes.forEach((node, id) => node.parents.length && children[node.parents[0]].push(id));
+  const children = childrenOf(facts.nodes);
   const places = () => drawing.scene.places;
   const shown = (id) => id < history.nodesAt(store.state.step);
 
@@ -40,7 +41,7 @@ export function makeNavigation({ facts, history, store, drawing }) {
 
   return {
     select,
-    children,
+    link: (id) => h("button", { class: "link", onclick: () => select(id) }, String(id)),
     up: from(parent),
     down: from(middleChild),
     before: from((id) => neighbour(id, -1)),

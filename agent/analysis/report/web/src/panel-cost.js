@@ -1,5 +1,5 @@
 // What the turns of a state cost, and what was asked for at it.
-import { h } from "./dom.js";
+import { h, named, quiet } from "./dom.js";
 
 const NAMES = {
   model_calls: "model calls",
@@ -21,10 +21,9 @@ export function showCost({ details }) {
 
 export function costTable(title, usage) {
   const rows = Object.entries(NAMES).filter(([key]) => usage[key]);
-  if (!rows.length) return h("p", { class: "quiet" }, `${title}: no model was called.`);
-  const row = ([key, name]) =>
-    h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, amount(key, usage[key])));
-  return h("table", { class: "worth" }, h("caption", {}, title), rows.map(row));
+  if (!rows.length) return quiet(`${title}: no model was called.`);
+  const amounts = rows.map(([key, name]) => [name, amount(key, usage[key])]);
+  return h("table", { class: "worth" }, h("caption", {}, title), named(amounts));
 }
 
 const amount = (key, value) => (key === "cost_usd" ? value.toFixed(4) : value.toLocaleString("en"));

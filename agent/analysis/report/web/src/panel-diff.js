@@ -1,13 +1,13 @@
 // What the state's own turns edited, and its whole patch where the run has kept one.
-import { h } from "./dom.js";
+import { h, quiet } from "./dom.js";
 
 const BY_SHELL = "No edit was recorded, but a shell command may have changed files: see Messages.";
 
 export function showDiff({ id, node, details }) {
-  if (id === 0) return h("p", { class: "quiet" }, "The repository as it is: nothing is changed.");
+  if (id === 0) return quiet("The repository as it is: nothing is changed.");
   const title = node.kind === "fuse" ? `Merged into state ${node.parents[0]}` : "This step";
   const nothing = node.actions.includes("shell") ? BY_SHELL : "This step edited nothing.";
-  const own = details.diff ? drawDiff(details.diff) : h("p", { class: "quiet" }, nothing);
+  const own = details.diff ? drawDiff(details.diff) : quiet(nothing);
   const whole = details.patch && [h("h3", {}, "Whole patch"), drawDiff(details.patch)];
   return [h("h3", {}, title), own, whole || null];
 }

@@ -1,12 +1,10 @@
 // The run as a whole: what the side of the page shows while no state is selected.
-import { h } from "./dom.js";
+import { chip, h, list } from "./dom.js";
 import { costTable } from "./panel-cost.js";
 
 export function showRun({ facts, navigation }) {
   const best = facts.best.at(-1);
-  const chosen = Object.entries(facts.settings).map(([name, value]) =>
-    h("span", { class: "chip" }, `${name} ${value}`),
-  );
+  const chosen = Object.entries(facts.settings).map(([name, value]) => chip(`${name} ${value}`));
   const answer = facts.answer.slice(facts.status === "solved" ? 1 : 0); // the first line says so again
   return [
     h(
@@ -20,28 +18,17 @@ export function showRun({ facts, navigation }) {
       "div",
       { class: "body" },
       h("p", {}, ended(facts)),
-      answer.length > 0 &&
-        h(
-          "ul",
-          { class: "answer" },
-          answer.map((line) => h("li", {}, line)),
-        ),
+      answer.length > 0 && list("answer", answer),
       best > 0 &&
         h("p", {}, h("button", { onclick: () => navigation.select(best) }, goTo(facts, best))),
-      facts.rounds.length > 0 &&
-        h(
-          "ul",
-          { class: "rounds" },
-          facts.rounds.map((line) => h("li", {}, line)),
-        ),
+      facts.rounds.length > 0 && list("rounds", facts.rounds),
       costTable("Cost", facts.usage),
       facts.statement && [h("h3", {}, "Issue"), h("pre", { class: "issue" }, facts.statement)],
       facts.goals.length > 0 && [
         h("h3", {}, "Goal tests"),
-        h(
-          "ul",
-          { class: "answer" },
-          facts.goals.map((test) => h("li", {}, h("code", {}, test))),
+        list(
+          "answer",
+          facts.goals.map((test) => h("code", {}, test)),
         ),
       ],
     ),

@@ -1,5 +1,5 @@
 // How the tests ended: those that changed against the base state first, what they said, then all others.
-import { h } from "./dom.js";
+import { h, quiet } from "./dom.js";
 import { counted } from "./words.js";
 
 const MOST = 500;
@@ -15,9 +15,8 @@ export function showTests({ id, facts, details }) {
     problem && h("p", { class: "problem" }, problem),
     details.notes && h("p", {}, details.notes),
     groups.filter(([, tests]) => tests.length).map((group) => list(...group, now, said)),
-    scope && h("p", { class: "quiet" }, `Measured by ${scope}.`),
-    leftOut > 0 &&
-      h("p", { class: "quiet" }, `${counted(leftOut, "test was", "tests were")} not run.`),
+    scope && quiet(`Measured by ${scope}.`),
+    leftOut > 0 && quiet(`${counted(leftOut, "test was", "tests were")} not run.`),
     output && h("details", {}, h("summary", {}, "End of the output"), h("pre", {}, output)),
   ];
 }
@@ -65,7 +64,7 @@ function list(title, tests, open, now, said) {
     { open },
     h("summary", {}, `${title}: ${tests.length}`),
     h("ul", { class: "tests" }, tests.slice(0, MOST).map(item)),
-    more > 0 && h("p", { class: "quiet" }, `and ${more} more`),
+    more > 0 && quiet(`and ${more} more`),
   );
 }
 

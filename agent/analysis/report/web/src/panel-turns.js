@@ -1,11 +1,11 @@
 // What was said and done on the way from the parent to this state, and what models answered on its behalf.
-import { h } from "./dom.js";
+import { chip, h, quiet } from "./dom.js";
 import { drawDiff } from "./panel-diff.js";
 
 export function showTurns({ id, details }) {
   const nothing = id === 0 ? "No turn led to the base state." : "No turn was recorded.";
   return [
-    details.turns.length ? details.turns.map(turn) : h("p", { class: "quiet" }, nothing),
+    details.turns.length ? details.turns.map(turn) : quiet(nothing),
     details.asked.length > 0 && h("h3", {}, "What models answered for this state"),
     details.asked.map(answer),
   ];
@@ -29,8 +29,8 @@ function act({ action, text, ok, elided, refused }) {
     h(
       "p",
       { class: "chips" },
-      h("span", { class: "chip" }, action.kind.replace("_", " ")),
-      state && h("span", { class: "chip invalid" }, state),
+      chip(action.kind.replace("_", " ")),
+      state && chip(state, "invalid"),
     ),
     body(action),
     text &&

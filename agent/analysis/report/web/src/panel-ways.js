@@ -5,7 +5,7 @@ export function showWays({ facts, navigation }, id) {
   const node = facts.nodes[id];
   if (!node.marks.includes("merged")) return null;
   const named = (ids) =>
-    ids.flatMap((each, at) => [between(at, ids.length), link(navigation, each)]);
+    ids.flatMap((each, at) => [between(at, ids.length), navigation.link(each)]);
   const others = facts.references
     .filter(([from, to]) => to === id && !node.parents.includes(from))
     .map(([from]) => from);
@@ -22,6 +22,3 @@ export function showWays({ facts, navigation }, id) {
 }
 
 const between = (at, count) => (at === 0 ? "" : at === count - 1 ? " and " : ", ");
-
-const link = (navigation, id) =>
-  h("button", { class: "link", onclick: () => navigation.select(id) }, String(id));

@@ -1,5 +1,5 @@
 // Why a state is there: each selection on the way to it, with the numbers that were compared.
-import { h } from "./dom.js";
+import { h, named, quiet, table } from "./dom.js";
 import { detailsOf } from "./facts.js";
 import { path } from "./panel.js";
 
@@ -26,7 +26,7 @@ export async function showWhy({ page, facts, id, details }) {
   };
   return [
     worth(details),
-    way.length ? null : h("p", { class: "quiet" }, "The base state: no selection led to it."),
+    way.length ? null : quiet("The base state: no selection led to it."),
     way.map(({ made }) => made && draw(page)(made)),
     OTHERS.map(group),
   ];
@@ -40,14 +40,8 @@ function worth({ parts, prior, visits, mean, measured }) {
     ["mean below", mean],
   ];
   const again = measured.length > 1 ? [["measured as", measured.map(short).join(", ")]] : [];
-  return h(
-    "table",
-    { class: "worth" },
-    h("caption", {}, "Value"),
-    [...rows, ...again].map(([name, value]) =>
-      h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, short(value))),
-    ),
-  );
+  const values = [...rows, ...again].map(([name, value]) => [name, short(value)]);
+  return h("table", { class: "worth" }, h("caption", {}, "Value"), named(values));
 }
 
 const draw = (page) => (selection) => {
@@ -61,26 +55,22 @@ const draw = (page) => (selection) => {
       "h3",
       {},
       `Selection ${number}: `,
-      link(page, expanded),
+      page.navigation.link(expanded),
       ` was ${act}${other} and ${OUTCOMES[outcome]} `,
-      ledTo === null ? "" : link(page, ledTo),
+      ledTo === null ? "" : page.navigation.link(ledTo),
     ),
     label && h("p", { class: "label" }, label),
     reasons(choice),
   );
 };
 
-const link = ({ navigation }, id) =>
-  h("button", { class: "link", onclick: () => navigation.select(id) }, String(id));
-
 function reasons(choice) {
-  if (!choice)
-    return h("p", { class: "quiet" }, "The journal does not say why: an older version wrote it.");
+  if (!choice) return quiet("The journal does not say why: an older version wrote it.");
   const by =
     choice.order !== null ? `Asked for (order ${choice.order}). ${choice.hint}` : choice.because;
   const table = choice.reasons.length
     ? compared(choice.reasons)
-    : h("p", { class: "quiet" }, "The search gave no reasons.");
+    : quiet("The search gave no reasons.");
   return [by && h("p", {}, by), table];
 }
 
@@ -104,18 +94,7 @@ function compared(reasons) {
     r.rival !== null &&
       h("tr", {}, h("th", { scope: "row" }, `rival ${r.rival}`), h("td"), cells(r.rival_terms)),
   ];
-  const head = h(
-    "tr",
-    {},
-    h("th"),
-    h("th", { scope: "col" }, "among"),
-    names.map((name) => h("th", { scope: "col" }, name)),
-  );
-  return h(
-    "div",
-    { class: "wide" },
-    h("table", {}, h("thead", {}, head), h("tbody", {}, reasons.map(rows))),
-  );
+  return h("div", { class: "wide" }, table(["", "among", ...names], reasons.map(rows)));
 }
 
 export const short = (value) =>

@@ -1,5 +1,5 @@
 // The side of the page: the run as a whole, or one state with a tab for each thing to know of it.
-import { h, replace } from "./dom.js";
+import { chip, h, replace } from "./dom.js";
 import { detailsOf } from "./facts.js";
 import { showCost } from "./panel-cost.js";
 import { showDiff } from "./panel-diff.js";
@@ -55,12 +55,12 @@ function heading(page, id) {
     h(
       "p",
       { class: "chips" },
-      h("span", { class: `chip ${node.state}` }, node.state),
-      node.marks.map((mark) => h("span", { class: "chip" }, mark)),
-      h("span", { class: "chip" }, node.tests),
-      node.kind && h("span", { class: "chip" }, node.kind),
-      node.policy && h("span", { class: "chip" }, node.policy),
-      facts.starts.length > 1 && h("span", { class: "chip" }, `round ${node.round}`),
+      chip(node.state, node.state),
+      node.marks.map((mark) => chip(mark)),
+      chip(node.tests),
+      node.kind && chip(node.kind),
+      node.policy && chip(node.policy),
+      facts.starts.length > 1 && chip(`round ${node.round}`),
     ),
     h(
       "nav",

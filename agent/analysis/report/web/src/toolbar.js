@@ -25,7 +25,7 @@ export function makeToolbar(page) {
     button("◎", "Columns or rings (l)", mode, "mode"),
     button("⤢", "Fit all states (f)", () => drawing.fit(true), "fit"),
     button("◐", "Dark or light (d)", theme, "theme"),
-    button("?", "Keys and signs (?)", page.help.open, "help"),
+    button("?", "Keys and signs (?)", page.help, "help"),
   );
 }
 

@@ -6,7 +6,7 @@ import { makePanel } from "./panel.js";
 import { noFilters } from "./filters.js";
 import { h } from "./dom.js";
 import { listenToKeys } from "./keys.js";
-import { makeHelp } from "./help.js";
+import { openHelp } from "./help.js";
 import { makeNavigation } from "./navigation.js";
 import { makeTimeline } from "./timeline.js";
 import { makeToolbar } from "./toolbar.js";
@@ -36,7 +36,7 @@ export function showTree(facts) {
   const page = { facts, history, store };
   page.drawing = makeDrawing(page);
   page.navigation = makeNavigation(page);
-  page.help = makeHelp();
+  page.help = openHelp;
   page.tournament = () => openTournament(page);
   store.listen((state, changed) => react(page, state, changed));
   document.body.append(...parts(page));
@@ -75,7 +75,7 @@ function parts(page) {
   const panel = makePanel(page);
   const timeline = makeTimeline(page);
   const stage = h("main", { class: "stage" }, page.drawing.element, panel);
-  return [toolbar, stage, timeline, announcer(page), page.help.element];
+  return [toolbar, stage, timeline, announcer(page)];
 }
 
 function react({ facts, store }, state, changed) {
