@@ -133,7 +133,7 @@ def choices() -> Iterator[str]:
     yield "## Policies\n\n`--model MODEL`, with options as `-c policy.OPTION=VALUE`.\n"
     yield from _options("a model as policy", ChatPolicy)
     yield "## Formats of `ramify export`\n\n| format | rows |\n|---|---|"
-    for name, form in (FORMATS | {name: kind.format for name, kind in DOCUMENTS.items()}).items():
+    for name, form in (FORMATS | DOCUMENTS).items():
         yield f"| `{name}` | {form.text} |"
 
 

@@ -118,7 +118,7 @@ def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]
     from agent.learning.export.documents import DOCUMENTS
     from agent.learning.export.registry import FORMATS, RENAMED, options_of
 
-    kind = FORMATS.get(form) or (DOCUMENTS[form].format if form in DOCUMENTS else None)
+    kind = (FORMATS | DOCUMENTS).get(form)
     known = {*options_of(kind), *RENAMED} if kind else ()
     options = [text for text in outs if "=" in text and text.split("=", 1)[0] in known]
     places = [text for text in outs if text not in options]
@@ -172,7 +172,7 @@ def _formats() -> str:
     from agent.learning.export.registry import FORMATS, options_of
 
     lines = []
-    for name, form in (FORMATS | {name: kind.format for name, kind in DOCUMENTS.items()}).items():
+    for name, form in (FORMATS | DOCUMENTS).items():
         options = ", ".join(f"{key}={value}" for key, value in options_of(form).items())
         lines.append(f"{name:<14} {form.text}{f' [{options}]' if options else ''}\n")
     return "".join(lines)

@@ -69,9 +69,7 @@ class Store:
             with self._writing() as db:
                 _prepare(db, path)
 
-    def remember(
-        self, source: Source, items: Iterable[Item], learn: Callable[[list[Insight]], list[Insight]] | None = None
-    ) -> None:
+    def remember(self, source: Source, items: Iterable[Item], learn: Callable[[list[Insight]], list[Insight]]) -> None:
         """Store a run and its items, replacing what was stored of it before; `learn` maps the old insights to the new
         ones. All or nothing."""
         with self._writing() as db:
@@ -79,8 +77,7 @@ class Store:
             _put_source(db, source)
             for item in items:
                 _put(db, item)
-            if learn is not None:
-                _replace_insights(db, learn)
+            _replace_insights(db, learn)
 
     def revise(self, learn: Callable[[list[Insight]], list[Insight]], sources: Iterable[Source] = ()) -> None:
         """Replace all insights by the result of `learn`, atomically; `sources` are further runs that they may cite."""

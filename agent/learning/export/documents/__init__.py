@@ -7,10 +7,8 @@ failed runs have them too.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from agent.errors import UsageError
 from agent.files import write_atomically
@@ -20,26 +18,11 @@ from agent.learning.export.registry import Format, construct
 from agent.learning.export.scrubbing import clean
 from agent.run.run import Run
 
-__all__ = ["DOCUMENTS", "Document", "Kind", "export"]
-
-Document = dict[str, Any]
-"""The contents of a file, as a JSON object."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A format of documents."""
-
-    format: Format
-    file: str
-    """The file's name; `{name}` stands for that of the run."""
-
+__all__ = ["DOCUMENTS", "export"]
 
 DOCUMENTS = {
-    "traj": Kind(
-        Format(Traj, "the winning path as mini-swe-agent's NAME.traj.json (mini-extra inspector)"), "{name}.traj.json"
-    ),
-    "atif": Kind(Format(Atif, "ATIF-v1.7: the winning path, and other rollouts below it (harbor)"), "trajectory.json"),
+    "traj": Format(Traj, "the winning path as mini-swe-agent's NAME.traj.json (mini-extra inspector)"),
+    "atif": Format(Atif, "ATIF-v1.7: the winning path, and other rollouts below it (harbor)"),
 }
 
 
@@ -51,10 +34,10 @@ def export(runs: Sequence[Path], form: str, options: Mapping[str, str], out: Pat
         UsageError: an option is unknown, or two runs have the same name.
         agent.errors.JournalError: a run cannot be read.
     """
-    kind, written = DOCUMENTS[form], dict[Path, None]()
-    make: Callable[[Run], Document | None] = construct(kind.format, form, options)
+    make: Traj | Atif = construct(DOCUMENTS[form], form, options)
+    written = list[Path]()
     for path in (run.absolute() for run in runs):  # `.` has no name
-        target = (out / path.name if out else path) / kind.file.format(name=path.name)
+        target = (out / path.name if out else path) / make.file.format(name=path.name)
         if target in written:
             raise UsageError(f"two runs are called {path.name}: give each batch an --out of its own")
         with Run.read(path) as run:
@@ -62,5 +45,5 @@ def export(runs: Sequence[Path], form: str, options: Mapping[str, str], out: Pat
         if document is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, json.dumps(clean(document), indent=1).encode() + b"\n")
-            written[target] = None
-    return list(written)
+            written.append(target)
+    return written

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -28,6 +28,8 @@ Step = dict[str, Any]
 class Atif:
     """One document for each run."""
 
+    file: ClassVar[str] = "trajectory.json"
+    """As `agent.learning.export.documents.traj.Traj.file`."""
     others: Annotated[int, Field(ge=0)] = 16
     """The most rollouts besides the winning one; those with the best states are taken."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from agent.actions import Shell
 from agent.budget import Stop, Usage
@@ -28,6 +28,9 @@ _LIMITS = {
 @dataclass(frozen=True, slots=True)
 class Traj:
     """One document for each run."""
+
+    file: ClassVar[str] = "{name}.traj.json"
+    """The file's name; `{name}` stands for that of the run."""
 
     def __call__(self, run: Run) -> dict[str, Any] | None:
         """The run's winning path; None if it has no turns."""
