@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +139,7 @@ def shortened(folder: Path) -> Run:
     made.add(0, 0.3, [edit("away"), edit("back")])
     made.add(1, 1.0, [edit("right"), edit("last")])
     found = Shortened(((1, 1), (2, 0), (2, 1)), (("a",), ("b",), ("c",)), of=4, tried=2)
-    made.note(2, NOTE, found.to_json())
+    made.note(2, NOTE, asdict(found))
     return made.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -421,7 +421,7 @@ class TestRetro:
         ]
         said = answer("ok", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
         made.add(0, 1.0, [made.asks(0, unread, said, Edit("a", "", "x"))])
-        made.note(1, NOTE, Shortened(((1, 0),), (("done",),), of=1, tried=1).to_json())
+        made.note(1, NOTE, asdict(Shortened(((1, 0),), (("done",),), of=1, tried=1)))
         with made.close() as run:
             (row,) = rows(run, "retro")
         on = [(m["content"], m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"]
@@ -433,7 +433,7 @@ class TestRetro:
         for number, text in ((2, "a"), (3, "b")):
             made.add(1, 1.0, [edit(text)])
             found = Shortened(((1, 0), (number, 0)), (("s",), ("e",)), of=2, tried=1)
-            made.note(number, NOTE, found.to_json())
+            made.note(number, NOTE, asdict(found))
         with made.close() as run:
             found = rows(run, "retro")
         on = [[(said(m), m.get("train", True)) for m in row["messages"] if m["role"] == "assistant"] for row in found]

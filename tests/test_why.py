@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from random import Random
 
 import pytest
@@ -86,7 +86,7 @@ def test_repeated_measurements_are_told():
 
 
 def test_the_object_holds_all_that_the_text_says():
-    told = json.loads(json.dumps(explain(EVENTS, 3).as_json()))
+    told = json.loads(json.dumps(asdict(explain(EVENTS, 3))))
     assert told["path"] == [0, 2, 3]
     assert told["selections"][1]["choice"]["reasons"] == [
         {"node": 2, "terms": {"score": 0.75, "mean": 0.5}, "among": 3, "rival": 1, "rival_terms": {"score": 0.625}}
@@ -110,7 +110,7 @@ def test_what_a_node_is_worth_is_told_term_by_term_with_what_was_said_of_it():
     judged = Evaluation(0.25, parts={"tests": 0.1, "judge": 0.6}, notes="Still failing: a\nA reviewer doubts it.")
     why = explain([Added(node(0)), Added(replace(node(1, 0), evaluation=judged))], 1)
     assert text(why)[1:4] == ["worth 0.25: tests 0.1, judge 0.6", "Still failing: a", "A reviewer doubts it."]
-    assert why.as_json()["worth"]["parts"] == {"tests": 0.1, "judge": 0.6}
+    assert asdict(why)["worth"]["parts"] == {"tests": 0.1, "judge": 0.6}
 
 
 def test_what_others_wrote_orders_the_terminal_nothing_and_is_no_markup():

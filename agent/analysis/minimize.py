@@ -41,13 +41,9 @@ class Shortened:
     tried: int
     """How many paths were carried out to find it."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The form of the journal."""
-        return {"turns": self.turns, "seen": self.seen, "of": self.of, "tried": self.tried}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Shortened:
-        """Reads what `to_json` wrote."""
+        """Reads the note."""
         turns = tuple((node, number) for node, number in data["turns"])
         return cls(turns, tuple(map(tuple, data["seen"])), data["of"], data["tried"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,7 +74,7 @@ def _marked(run: Run, model: Model) -> Iterator[str]:
             except Abstained as why:
                 yield f"state {bad.id}: {why}"
                 continue
-            run.record(Noted(bad.id, NOTE, error.to_json()))
+            run.record(Noted(bad.id, NOTE, asdict(error)))
         if error is not None:
             place = f"turn {error.turn + 1} of {len(both.wrong)}"
             yield f"state {bad.id}: {place} is the first wrong one: {error.reflection}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -103,7 +104,7 @@ def _explain(run: Path, node: int, as_json: bool) -> None:
     with read_run(run) as opened:
         explanation = explain(opened.journal.events(), node)
     if as_json:
-        sys.stdout.write(json.dumps(explanation.as_json()) + "\n")
+        sys.stdout.write(json.dumps(asdict(explanation)) + "\n")
         return
     _console().print(explanation.as_text())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,7 +63,7 @@ def _shortened(run: Run, tries: int, paths: int) -> list[str]:
             recorded = run.note(leaf.id, NOTE)
             result = Shortened.from_json(recorded) if recorded else shorten(run.tree.path(leaf.id), bench.solves, tries)
             if result and not recorded:
-                run.record(Noted(leaf.id, NOTE, result.to_json()))
+                run.record(Noted(leaf.id, NOTE, asdict(result)))
             lines.append(_line(leaf.id, result))
     return lines
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -61,10 +61,6 @@ class Why:
     """Further measurements of the node's state."""
     failed: tuple[Selection, ...]
     """Expansions of the node that failed."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that `--json` prints."""
-        return asdict(self)
 
     def as_text(self) -> RenderableType:
         """The explanation for people."""

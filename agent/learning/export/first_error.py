@@ -7,7 +7,7 @@ of them. The answer is kept in the run, for `agent.learning.export.revision`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 from agent.actions.excerpt import excerpt
@@ -42,10 +42,6 @@ class FirstError:
         """What is noted of the way from a fork to a leaf; None: no model was asked."""
         noted = run.note(leaf, NOTE)
         return cls(**noted) if noted and noted["fork"] == fork else None
-
-    def to_json(self) -> dict[str, object]:
-        """As it is noted."""
-        return asdict(self)
 
 
 def ask_for(
