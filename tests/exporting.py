@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.actions import Action, Edit, Observation, RunTests
 from agent.analysis.minimize import NOTE, Shortened
-from agent.learning.export import Exporter, Row
+from agent.learning.export import Exporter, NeedsAllRuns, Row
 from agent.learning.export.registry import FORMATS, make
 from agent.measure import Outcome, SuiteReport
 from agent.models import Completion, Message
@@ -162,6 +162,8 @@ def planned(folder: Path) -> Run:
 def rows(run: Run, name: str, **options: Any) -> list[Row]:
     """The rows of a format, refusals included."""
     exporter: Exporter = make(name, {key: json.dumps(value) for key, value in options.items()})
+    if isinstance(exporter, NeedsAllRuns) and exporter.needs_all_runs:
+        exporter.collect(run)
     form = FORMATS[name].form or (lambda row: row)
     return [row if "skipped" in row else form(row) for row in exporter(run)]
 

@@ -14,7 +14,7 @@ from agent.learning.export.turns import bare
 from agent.run.message_store import digest_of
 
 Count = Callable[[Any], int]
-ANSWERED = ("messages", "completion", "chosen", "rejected", "preferred_output", "non_preferred_output")
+ANSWERED = ("messages", "completion", "chosen", "rejected")
 """Columns with answers that are trained on."""
 
 
@@ -79,14 +79,14 @@ def tokenizer(path: Path) -> Count:
 
 def _messages(row: Row) -> list[tuple[str, Any, bool]]:
     """The messages of a row, each with the digest of those before it and whether its loss is on."""
-    prompt = row.get("prompt") or row.get("input", {}).get("messages") or []
+    prompt = row.get("prompt", [])
     ends = [row[key] for key in ANSWERED if key in row]
     messages: list[tuple[str, Any, bool]] = []
     for number, end in enumerate(ends or [[]]):
         before = ""
         for place, message in enumerate([*prompt, *end]):
-            content = {key: value for key, value in message.items() if key not in ("train", "weight")}
-            on = message["role"] == "assistant" and message.get("train", message.get("weight", 1)) in (True, 1)
+            content = {key: value for key, value in message.items() if key != "train"}
+            on = message["role"] == "assistant" and message.get("train", True)
             if number == 0 or place >= len(prompt):
                 messages.append((before, content, on and place >= len(prompt)))
             before = digest_of([before, bare(content)])

@@ -138,17 +138,15 @@ def _rows(run: Run, settings: ExportSettings, write: Callable[[str, Row], None])
     if run.started is None or not len(run.tree):
         settings.tally.skipped["the run ended before its base state was measured"] += 1
         return 0
-    written, rows = 0, settings.exporter(run)
-    if form := FORMATS[settings.format].form:
-        rows = (row if "skipped" in row else form(row) for row in rows)
-    for row in settings.hygiene.check(run, rows):
+    written, form = 0, FORMATS[settings.format].form
+    for row in settings.hygiene.check(run, settings.exporter(run)):
         if isinstance(row, str):
             settings.tally.skipped[row] += 1
             continue
         origin = row["provenance"]
         split = settings.splits.of(origin["repository"])
         origin |= {"split": split, "bucket": bucket(origin["repository"])}
-        write(split, row)
+        write(split, form(row) if form else row)
         settings.tally.add(split, row)
         written += 1
     return written

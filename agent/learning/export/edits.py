@@ -69,7 +69,7 @@ class Judged(Edits):
             self._right.update(_name(trial, context) for trial, context in placed if context and trial.right)
 
     def _is_right(self, trial: Trial, context: Context) -> bool:
-        return trial.right or _name(trial, context) in self._right
+        return _name(trial, context) in self._right
 
 
 def _placed(run: Run) -> Iterator[list[tuple[Trial, Context | None]]]:

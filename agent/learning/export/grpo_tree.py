@@ -61,14 +61,10 @@ class GrpoTree:
         self._peers.setdefault(task_key(task_of(run)), Peers()).collect(run.tree, self._credit(run))
 
     def __call__(self, run: Run) -> Iterator[Row]:
-        """The rows of a run. If no run of its task was added, it is compared with itself."""
+        """The rows of a run that was added."""
         turns, credit, tree = Turns(run), self._credit(run), run.tree
-        peers = self._peers.get(task_key(task_of(run)))
-        if peers is None:
-            peers = Peers()
-            peers.collect(tree, credit)
         rewards = {node.id: credit[node.id].value + self.calls * _unfailed(turns.of(node.id)) for node in tree}
-        by_node = advantages(tree, credit, rewards, peers)
+        by_node = advantages(tree, credit, rewards, self._peers[task_key(task_of(run))])
         for node in tree:
             if taken := turns.of(node.id):
                 parts = asdict(by_node[node.id])

@@ -72,9 +72,7 @@ def flagged(run: Run) -> frozenset[NodeId]:
 
 def _emptiness(row: Row) -> str:
     """Why nothing can be learned from a row; empty if something can."""
-    if ("chosen" in row and row["chosen"] == row["rejected"]) or (
-        "preferred_output" in row and row["preferred_output"] == row["non_preferred_output"]
-    ):
+    if "chosen" in row and row["chosen"] == row["rejected"]:
         return "chosen and rejected are the same"
     columns = [row[key] for key in ANSWERED if key in row]
     answers = [[message for message in column if message["role"] == "assistant"] for column in columns]

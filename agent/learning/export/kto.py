@@ -30,13 +30,10 @@ class Kto:
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
-        turns, credit, rows = Turns(run), node_credit(run.tree, outcome(run)), dict[str, list[Turn]]()
+        turns, rows = Turns(run), dict[str, list[Turn]]()
         for node in run.tree:
             for turn in turns.of(node.id):
-                name = answer_key(turn)
-                rows.setdefault(name, []).append(turn)
-                if credit[node.id].solved:
-                    self._good.add(name)
+                rows.setdefault(answer_key(turn), []).append(turn)
         for name, same in rows.items():
             turn, nodes = same[0], [other.node for other in same]
             yield {

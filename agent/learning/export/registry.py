@@ -38,7 +38,7 @@ class Format:
     text: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     form: Callable[[Row], Row] | None = None
-    """Converts each row of the exporter for readers that refuse unknown columns: provenance goes to separate files."""
+    """Converts each row that is written, for readers that refuse unknown columns: provenance goes to separate files."""
 
 
 FORMATS = {
