@@ -473,9 +473,10 @@ class TestTheFile:
             memory.store.remember(source, [], breaks)
         assert memory.store.items() == before
 
-    def test_forgets_by_age_by_run_and_by_item(self, tmp_path: Path) -> None:
+    def test_forgets_by_age_by_run_and_by_item(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         days = iter([datetime(2026, 1, day, tzinfo=UTC) for day in (1, 10, 20, 21)])
-        memory = Memory(tmp_path / "m.db", at=lambda: next(days))
+        monkeypatch.setattr("agent.learning.memory.now", lambda: next(days))
+        memory = Memory(tmp_path / "m.db")
         for name in ("mean", "date", "path"):
             remember(memory, recorded(tmp_path / name, task(ISSUES[name]), insights=["Look.", f"The {name} is wrong."]))
         assert memory.prune(older_than_days=15) == 1

@@ -13,7 +13,7 @@ from functools import partial
 from agent.actions.excerpt import excerpt
 from agent.learning.export.turns import Turn
 from agent.models import Ask, Message, Model
-from agent.models.answers import Unreadable, ask_within_context, last_object, line
+from agent.models.answers import Unreadable, ask_within_context, last_object, line, words_in
 from agent.prompts import render
 from agent.run.run import Run
 from agent.run.tree.node import NodeId
@@ -71,9 +71,7 @@ def _told(turns: Sequence[Turn], limit: int) -> str:
 
 def _read(text: str, *, fork: NodeId, turns: int) -> FirstError:
     found = last_object(text, "turn")
-    number, reflection = found["turn"], found.get("reflection")
+    number, reflection = found["turn"], words_in(found, "reflection", "`reflection` has to be a text")
     if type(number) is not int or not 1 <= number <= turns:
         raise Unreadable(f"`turn` has to be a whole number from 1 to {turns}")
-    if not isinstance(reflection, str) or not line(reflection):
-        raise Unreadable("`reflection` has to be a text")
     return FirstError(fork, number - 1, line(reflection))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -52,10 +52,9 @@ class Found:
 class Memory:
     """A memory file: add runs, search, prune. Thread-safe."""
 
-    def __init__(self, path: Path, *, make: bool = True, at: Callable[[], datetime] = now) -> None:
-        """As `agent.learning.memory.store.Store`; `at` is the clock."""
+    def __init__(self, path: Path, *, make: bool = True) -> None:
+        """As `agent.learning.memory.store.Store`."""
         self.store = Store(path, make=make)
-        self._at = at
 
     def add(self, run: Run, distil: Distil | None = None) -> list[Item]:
         """Remember a run, replacing what was remembered of it before, and return the items that come from it. `distil`
@@ -66,7 +65,7 @@ class Memory:
             agent.errors.MemoryUnusable: the file cannot be written.
             agent.errors.RamifyError: as `distil`.
         """
-        source = source_of(run, self._at())
+        source = source_of(run, now())
         items = recollections(run, source)
         sentences = lessons(run, [item for item in items if isinstance(item, Experience)])
         learn: Learn = partial(learned, lessons=sentences, source=source.id)
@@ -77,7 +76,7 @@ class Memory:
 
     def take_skills(self, sources: Sequence[Source], skills: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         """Add skills as insights. Each is a sentence with the ids of the runs behind it, all of them in `sources`."""
-        at = self._at().isoformat(timespec="seconds")
+        at = now().isoformat(timespec="seconds")
 
         def learn(insights: list[Insight]) -> list[Insight]:
             for text, runs in skills:
@@ -108,7 +107,7 @@ class Memory:
         sources = self.store.sources().values()
         pruned = {source.id for source in sources if {source.id, source.directory} & set(runs)}
         if older_than_days is not None:
-            oldest = (self._at() - timedelta(days=older_than_days)).isoformat(timespec="seconds")
+            oldest = (now() - timedelta(days=older_than_days)).isoformat(timespec="seconds")
             pruned |= {source.id for source in sources if source.added < oldest}
         return self.store.forget(sorted(pruned)) + self.store.drop(ids)
 

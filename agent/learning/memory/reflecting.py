@@ -15,7 +15,7 @@ from agent.learning.memory.admission import Unverified, now, source_of
 from agent.learning.memory.items import Reflection
 from agent.learning.memory.remembering import LESSON, done_in, reflections
 from agent.models import Ask, Message, Model
-from agent.models.answers import Abstained, Unreadable, ask_until_readable, last_object, line
+from agent.models.answers import Abstained, ask_until_readable, last_object, line, words_in
 from agent.prompts import render
 from agent.run.events import Noted
 from agent.run.run import Run
@@ -77,7 +77,4 @@ def _others(run: Run, node: Node) -> list[str]:
 
 
 def _read_lesson(text: str) -> str:
-    lesson = last_object(text, "reflection")["reflection"]
-    if not isinstance(lesson, str) or not line(lesson):
-        raise Unreadable("`reflection` has to be a text")
-    return line(lesson)
+    return line(words_in(last_object(text, "reflection"), "reflection", "`reflection` has to be a text"))
