@@ -43,7 +43,8 @@ def promote(run: Run, history: History, node: NodeId, branch: str, repo: Path, s
         _require_free(view, branch, repo)
         state = history.commits[node]
         subject = subject or one_line(run.tree[node].label) or f"State {node} of a search"
-        message = f"{subject}\n\n{_facts(history, state)}"
+        trailers = history.git.run("show", "-s", "--format=%b", state).decode(errors="replace")
+        message = f"{subject}\n\n{trailers}"
         commit = sign(history.git, f"{state}^{{tree}}", [base], message, began(history.git) + node)
         try:
             view.git.fetch(history.git, commit)
@@ -63,11 +64,6 @@ def uncommitted(history: History, node: NodeId) -> list[str]:
 def _paths(history: History, old: str, new: str) -> list[str]:
     listed = history.git.run("diff-tree", "-r", "-z", "--name-only", old, new)
     return [os.fsdecode(path) for path in listed.split(b"\0") if path]
-
-
-def _facts(history: History, commit: str) -> str:
-    """The trailers of a state's commit."""
-    return history.git.run("show", "-s", "--format=%b", commit).decode(errors="replace")
 
 
 def _require_free(view: View, branch: str, repo: Path) -> None:

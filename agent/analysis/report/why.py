@@ -164,7 +164,7 @@ def _table(reasons: list[Reason]) -> Table:
     names = dict.fromkeys(["score"] if any("score" in r.terms for r in reasons) else [])
     for reason in reasons:
         names |= dict.fromkeys((*reason.terms, *(reason.rival_terms or ())))
-    table = Table("", "state", "among", *map(_column, names), box=None, pad_edge=False)
+    table = Table("", "state", "among", *(Column(_text(name)) for name in names), box=None, pad_edge=False)
     for reason in reasons:
         table.add_row("taken", str(reason.node), str(reason.among), *_numbers(reason.terms, names))
         if reason.rival is not None:
@@ -174,10 +174,6 @@ def _table(reasons: list[Reason]) -> Table:
 
 def _numbers(terms: Mapping[str, float], names: Iterable[str]) -> Iterator[str]:
     return (f"{terms[name]:.4g}" if name in terms else "" for name in names)
-
-
-def _column(name: str) -> Column:
-    return Column(_text(name))
 
 
 def _text(text: str) -> Text:

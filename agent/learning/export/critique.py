@@ -39,9 +39,10 @@ class Critique:
                 yield skipped(GOAL_UNKNOWN)
             elif taken := turns.path(rollout.leaf):
                 solved = run.solved(rollout.leaf)
+                judgement = f"<judgement>{'YES' if solved else 'NO'}</judgement>"
                 yield {
                     "prompt": [{"role": "user", "content": self._question(issue, taken)}],
-                    "completion": [_judgement(solved)],
+                    "completion": [{"role": "assistant", "content": judgement}],
                     "label": solved,
                     "value": run.tree[rollout.leaf].value,
                     "provenance": provenance(run, rollout.leaf, taken),
@@ -52,10 +53,6 @@ class Critique:
         attempt = excerpt("\n\n".join(messages), self.attempt_bytes)[0]
         fences = {"issue_fence": fence("issue", issue), "fence": fence("attempt", attempt)}
         return render("export_critique", issue=issue, attempt=attempt, **fences)
-
-
-def _judgement(solved: bool) -> Message:
-    return {"role": "assistant", "content": f"<judgement>{'YES' if solved else 'NO'}</judgement>"}
 
 
 def _line(message: Message) -> str:

@@ -115,10 +115,14 @@ def patch_digest(added: str) -> str:
 
 def _entries(path: Path, data: bytes) -> Iterator[Mapping[str, Any] | str]:
     text = data.decode("utf-8", "replace")
-    listed = text.lstrip().startswith("[")
-    for number, value in enumerate(_listed(path, text) if listed else text.splitlines(), 1):
+    if listed := text.lstrip().startswith("["):
+        values = _json(text, f"--exclude {path} begins like a JSON list but is not valid JSON")
+    else:
+        values = map(str.strip, text.splitlines())
+    for number, value in enumerate(values, 1):
         place = f"--exclude {path}, {'entry' if listed else 'line'} {number}"
-        entry = value if listed else _entry(place, value.strip())
+        is_json = not listed and value.startswith(("{", "["))
+        entry = _json(value, f"{place}: neither a name nor JSON") if is_json else value
         if not isinstance(entry, (str, Mapping)):
             raise UsageError(
                 f"{place}: {str(entry)[:80]} is neither a name nor an instance, an object with instance_id"
@@ -127,19 +131,11 @@ def _entries(path: Path, data: bytes) -> Iterator[Mapping[str, Any] | str]:
             yield entry
 
 
-def _listed(path: Path, text: str) -> list[Any]:
+def _json(text: str, problem: str) -> Any:
     try:
-        entries: list[Any] = loads(text)
+        return loads(text)
     except ValueError as error:
-        raise UsageError(f"--exclude {path} begins like a JSON list but is not valid JSON: {error}") from error
-    return entries
-
-
-def _entry(place: str, line: str) -> Any:
-    try:
-        return loads(line) if line.startswith(("{", "[")) else line
-    except ValueError as error:
-        raise UsageError(f"{place}: neither a name nor JSON: {error}") from error
+        raise UsageError(f"{problem}: {error}") from error
 
 
 def _added(patch: bytes) -> str:
