@@ -14,7 +14,7 @@ from agent.cli.app import app
 for name in (
     "agent.__main__",
     "agent.build.composition",
-    "agent.cli.solve",
+    "agent.cli.new_run",
     "agent.learning.export",
     "agent.models.openai",
     "agent.policy.mutate",

@@ -17,7 +17,7 @@ from agent.budget import Stop, Usage
 from agent.cli.ci.github import fetch_issue, summary, write_outputs
 from agent.cli.ci.junit import read_failures, statement
 from agent.cli.interactive import OutputOptions, run_interactively
-from agent.cli.solve import SolveRequest, _identity
+from agent.cli.new_run import SolveRequest, _identity
 from agent.errors import ModelError, UsageError
 from agent.solver.result import Result
 from tests import commands

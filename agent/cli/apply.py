@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.run_list import LAST, RunDir
+from agent.cli.runs import LAST, RunDir
 
 
 def apply(
@@ -21,7 +21,7 @@ def apply(
 ) -> None:
     """Apply the patch of a run to its checkout, whole or not at all. Exit code 1 if it is not solved or submitted."""
     from agent.cli.interactive import apply_answer
-    from agent.cli.runs import answer_of, read_run
+    from agent.cli.show import answer_of, read_run
     from agent.errors import UsageError
     from agent.run.paths import checkout_of, name_of
     from sandboxes.git.foreign import locate

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.run_list import LAST, named
-from agent.cli.runs import read_run
+from agent.cli.runs import LAST, named
+from agent.cli.show import read_run
 from agent.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.run_list import Runs, last_run
+from agent.cli.runs import Runs, last_run
 from agent.counting import counted
 from agent.errors import UsageError
 

@@ -46,7 +46,7 @@ def fix(
 ) -> None:
     """Make failing tests pass, and break no other test."""
     from agent.cli.interactive import OutputOptions
-    from agent.cli.solve import SolveRequest, run_solve
+    from agent.cli.new_run import SolveRequest, run_solve
 
     settings = options.settings_of(context.params)
     request = SolveRequest("", tuple(tests or ()), repo, test, goal_failing=not tests)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.run_list import LAST, RunDir
-from agent.cli.runs import Node, read_run
+from agent.cli.runs import LAST, RunDir
+from agent.cli.show import Node, read_run
 from agent.counting import first_of
 
 if TYPE_CHECKING:

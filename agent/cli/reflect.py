@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.options import Interface
-from agent.cli.run_list import Runs, last_run
+from agent.cli.runs import Runs, last_run
 
 if TYPE_CHECKING:
     from agent.models import Model

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli.options import require
-from agent.cli.run_list import LAST, RunDir
+from agent.cli.runs import LAST, RunDir
 from agent.counting import counted
 
 if TYPE_CHECKING:

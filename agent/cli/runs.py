@@ -1,172 +1,188 @@
-"""Commands that show a run and steer it, while it is being searched or afterwards."""
+"""`ramify runs`: the runs of this user, and which of them a command means."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from dataclasses import asdict
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 
-from agent.cli.run_list import LAST, RunDir
-from agent.errors import JournalError, UsageError
+from agent.counting import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from agent.run.run import Run
-    from agent.solver.result import Result
+SHOWN = 20
+"""How many runs are listed without `--all`."""
+LAST = Path("last")
+"""The run that a command means if none is named: `last_run()`."""
 
 
-WIDE = 100_000
-"""Columns of output that does not go to a terminal."""
+def named(context: typer.Context, run: Path) -> Path:
+    """The directory of a run that is given by its directory, by its name in `ramify runs`, or as `last`."""
+    from agent.run.paths import find_run, is_run
 
-Node = Annotated[int, typer.Argument(metavar="STATE", help="The number of a state, as `ramify show` prints it.")]
-
-
-def show(
-    run: RunDir = LAST,
-    patch: Annotated[bool, typer.Option("--patch", help="Print the best patch instead.")] = False,
-    why: Annotated[int | None, typer.Option(metavar="STATE", help="Explain what led to this state instead.")] = None,
-    summaries: Annotated[bool, typer.Option("--summaries", help="Show a summary of each rollout instead.")] = False,
-    html: Annotated[
-        str, typer.Option(metavar="FILE", help="Write the tree as one page for a browser instead; - is stdout.")
-    ] = "",
-    graph: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the graph instead: .graphml, or node-link .json.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="With --why: print one JSON object.")] = False,
-) -> None:
-    """Show the tree of a run. Each state has its number, value, tests and action; * marks the path to the best."""
-    if as_json and why is None:
-        raise UsageError("--json needs --why STATE; the whole run is RUN/journal.jsonl, one JSON object a line")
-    if patch + summaries + (why is not None) + bool(html) + (graph is not None) > 1:
-        raise UsageError("give one of --patch, --why STATE, --summaries, --html FILE and --graph FILE")
-    if why is not None:
-        _explain(run, why, as_json)
-        return
-    if html:
-        _write_page(run, html)
-        return
-    with read_run(run) as opened:
-        if patch:
-            from agent.cli.interactive import print_patch
-
-            print_patch(answer_of(opened).patch)
-        elif summaries:
-            _summarise(opened)
-        elif graph is not None:
-            from agent.analysis.report.graph import write_graph
-
-            write_graph(opened, graph)
-        else:
-            _draw(opened)
+    if context.resilient_parsing or is_run(run):
+        return run
+    return last_run() if run == LAST else find_run(run)
 
 
-def fork(
-    run: RunDir,
-    node: Node,
-    hint: Annotated[str, typer.Option(metavar="TEXT", help="What the policy should try there.")] = "",
-    times: Annotated[int, typer.Option(metavar="K", min=1, help="How many times to expand it.")] = 1,
-) -> None:
-    """Expand a state next, regardless of what the search would select. The run may be stopped or running."""
-    _steer(run, "fork", node, hint, times=times)
+def last_run() -> Path:
+    """The run that changed last: in a git work tree, of those that began from it; elsewhere, of all. A run that was
+    refused before its base state was measured is passed over, and named on stderr.
+
+    Raises:
+        agent.errors.UsageError: there is none.
+    """
+    from agent.errors import UsageError
+    from agent.run.paths import known_runs, name_of, refusal, runs_dir
+    from sandboxes.git.foreign import locate
+
+    repository = locate(Path.cwd())
+    root = repository.work_tree if repository else None
+    refused = ""
+    for run in known_runs():
+        if root and not _is_of(run, root):
+            continue
+        reason = refusal(run)
+        if reason is None:
+            if refused:
+                sys.stderr.write(f"{refused}; using the run before it, {name_of(run)}\n")
+            return run
+        refused = refused or f"the last run, {name_of(run)}, did not begin: {reason}"
+    if refused:
+        raise UsageError(f"{refused}; `ramify runs` lists the runs")
+    remedy = "start one with `ramify fix` or `ramify solve`, or name it: `ramify runs` lists the runs"
+    raise UsageError(f"there is no run of {root}; {remedy}" if root else f"there is no run in {runs_dir()}; {remedy}")
 
 
-def prune(run: RunDir, node: Node) -> None:
-    """Never expand a state again, nor any state below it."""
-    _steer(run, "prune", node)
+def _is_of(run: Path, root: Path) -> bool:
+    """Whether a run began from the work tree with this root."""
+    from agent.errors import RamifyError
+    from agent.run.paths import checkout_of
 
-
-def pin(run: RunDir, node: Node, off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False) -> None:
-    """Expand only a state and the states below it. The pin holds as long as any of them can be expanded."""
-    _steer(run, "unpin" if off else "pin", node)
-
-
-def _steer(
-    run: Path, act: Literal["fork", "prune", "pin", "unpin"], node: int, hint: str = "", *, times: int = 1
-) -> None:
-    from agent.run.command_queue import steer
-    from agent.run.commands import Order
-
-    outcomes = [steer(run, Order(act, node, hint)) for _ in range(times)]
-    if outcomes[-1] == "recorded":
-        sys.stdout.write(f"recorded: the run is stopped; continue it with: ramify resume {run}\n")
-    else:
-        sys.stdout.write("queued: the running search carries it out before its next selection\n")
-
-
-def _explain(run: Path, node: int, as_json: bool) -> None:
-    from agent.analysis.report.why import explain
-
-    with read_run(run) as opened:
-        explanation = explain(opened.journal.events(), node)
-    if as_json:
-        sys.stdout.write(json.dumps(asdict(explanation)) + "\n")
-        return
-    _console().print(explanation.as_text())
-
-
-def _draw(run: Run) -> None:
-    from agent.analysis.report.bracket import brackets
-    from agent.analysis.report.tree import best_of, draw, facts
-    from agent.evaluate.goal_tests import goals_of
-
-    console = _console()
-    if len(run.tree):
-        goals = goals_of(run.started.task, run.tree.root.report) if run.started else ()
-        console.print(draw(run.tree, best_of(run), goals), markup=True)
-    console.print(facts(run), markup=False)
-    for block in brackets(run):
-        console.print(block, markup=False)
-
-
-def _write_page(run: Path, name: str) -> None:
-    from agent.analysis.report.web import as_html
-    from agent.files import write_atomically
-
-    page = as_html(run)
-    if name == "-":
-        sys.stdout.buffer.write(page)
-        return
     try:
-        write_atomically(Path(name), page)
-    except OSError as error:
-        raise UsageError(f"--html {name} cannot be written: {error.strerror}") from error
-    sys.stderr.write(f"{name}: {len(page) / 1e6:.1f} MB\n")
+        return checkout_of(run, "").resolve().is_relative_to(root)
+    except RamifyError:
+        return False
 
 
-def _summarise(run: Run) -> None:
-    from agent.analysis.report.summaries import draw
-
-    console = _console()
-    for block in draw(run):
-        console.print(block, markup=False)
-
-
-def _console() -> Console:
-    """A console that does not cut lines off if the output is a pipe."""
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
+RunDir = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        callback=named,
+        help="A run: its directory, its name, or `last`, the most recently changed run of this checkout.",
+    ),
+]
 
 
-def read_run(directory: Path) -> Run:
-    """The run in a directory, for reading. Raises JournalError or UsageError if there is none."""
-    from agent.run.paths import journal_of
+def _all_named(context: typer.Context, runs: list[Path] | None) -> list[Path] | None:
+    return [named(context, run) for run in runs] if runs else None
+
+
+Runs = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="RUN",
+        callback=_all_named,
+        help="Runs, by their directories or names, or folders of runs such as batches. Default: the last run of this "
+        "checkout.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What the list says about a run."""
+
+    run: str
+    """Its name, or its directory if it was made with `--out`."""
+    repository: str
+    """The directory or image that it works on; empty if that is not known yet."""
+    issue: str
+    """The first line of the issue, or the goal tests."""
+    status: str
+    """How its last session ended, `not ended`, `not begun`, or `damaged`."""
+    age_s: float
+    """Seconds since it last changed."""
+    states: int
+    cost_usd: float | None
+    """None: the price of a call is unknown."""
+    directory: str
+
+
+def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="FOLDER", help="List the runs in these folders, such as batches.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("-a", "--all", help=f"List all runs. Default: the newest {SHOWN}.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """List your runs, newest first. Each has its name, repository, issue, status and age."""
+    from agent.learning.export.dataset import runs_in
+    from agent.run.paths import known_runs, newest_first, runs_dir
+
+    known = newest_first(runs_in(folders)) if folders else known_runs()
+    lines = [_line(directory) for directory in (known if everything else known[:SHOWN])]
+    if as_json:
+        sys.stdout.write(json.dumps([asdict(line) for line in lines]) + "\n")
+        return
+    sys.stdout.write(_table(lines) if lines else f"there are no runs in {runs_dir()}\n")
+    if len(lines) < len(known):
+        again = shlex.join(["ramify", "runs", *map(str, folders or ()), "--all"])
+        sys.stdout.write(f"{counted(len(known) - len(lines), 'older run')}: {again}\n")
+
+
+def _line(directory: Path) -> Line:
+    from agent.errors import JournalError
+    from agent.run.paths import name_of
     from agent.run.run import Run
 
-    return Run.read(journal_of(directory).parent)
+    name = name_of(directory)
+    age_s = max(0.0, round(time.time() - (directory / "journal.jsonl").stat().st_mtime, 1))
+    try:
+        with Run.read(directory) as run:
+            task = run.started.task if run.started else {}
+            status = run.ended.status if run.ended else "not ended" if run.started else "not begun"
+            cost = None if run.usage.unpriced_calls else run.usage.cost_usd
+            return Line(name, _repository(task), _issue(task), status, age_s, len(run.tree), cost, str(directory))
+    except JournalError:
+        return Line(name, "", "", "damaged", age_s, 0, None, str(directory))
 
 
-def answer_of(run: Run) -> Result:
-    """The result of the last session of a run. Raises JournalError if it has not ended."""
-    from agent.solver.outcome import result_of
+def _repository(task: dict[str, Any]) -> str:
+    workspace = task.get("workspace", {})
+    return str(workspace.get("path") or workspace.get("image") or "")
 
-    if run.ended is None:
-        raise JournalError(
-            f"{run.journal.directory} has not ended; resume it first: ramify resume {run.journal.directory}"
-        )
-    return result_of(run, run.ended)
+
+def _issue(task: dict[str, Any]) -> str:
+    statement = str(task.get("statement", "")).strip().lstrip("#").strip()
+    return statement.splitlines()[0] if statement else ", ".join(task.get("goal_tests", ())) or "failing tests"
+
+
+def _table(lines: Sequence[Line]) -> str:
+    from agent.untrusted import one_line
+
+    rows = [("run", "repository", "status", "age", "issue")]
+    rows += [
+        (line.run, one_line(Path(line.repository).name), line.status, _age(line.age_s), one_line(line.issue))
+        for line in lines
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
+    )
+
+
+def _age(seconds: float) -> str:
+    """Whole days, hours, minutes or seconds."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds:.0f} s"

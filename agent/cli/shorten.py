@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.run_list import Runs, last_run
+from agent.cli.runs import Runs, last_run
 from agent.counting import counted
 
 if TYPE_CHECKING:
