@@ -1,4 +1,4 @@
-"""`ramify apply`."""
+"""`ramify apply`: applies the patch of a run to its checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ramify config`."""
+"""`ramify config`: prints the settings and where each came from."""
 
 from __future__ import annotations
 

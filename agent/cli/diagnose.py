@@ -1,4 +1,4 @@
-"""`ramify diagnose`."""
+"""`ramify diagnose`: finds the step at which a failed rollout went wrong."""
 
 from __future__ import annotations
 

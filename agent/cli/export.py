@@ -1,4 +1,4 @@
-"""`ramify export`."""
+"""`ramify export`: makes training data from runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ramify reflect`."""
+"""`ramify reflect`: has a model mark the first mistaken turn of failed attempts."""
 
 from __future__ import annotations
 

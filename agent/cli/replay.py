@@ -1,4 +1,4 @@
-"""`ramify replay`."""
+"""`ramify replay`: repeats a search from its journal."""
 
 from __future__ import annotations
 

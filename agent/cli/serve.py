@@ -1,4 +1,4 @@
-"""`ramify serve`."""
+"""`ramify serve`: serves a model with vLLM."""
 
 from __future__ import annotations
 

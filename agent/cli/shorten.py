@@ -1,4 +1,4 @@
-"""`ramify shorten`."""
+"""`ramify shorten`: finds the unnecessary turns of solved runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ramify train`."""
+"""`ramify train`: trains a policy or a value model on recorded searches."""
 
 from __future__ import annotations
 
