@@ -170,6 +170,14 @@ def test_what_changed_since_the_run_began_is_named_and_nothing_is_written(
     assert (contents(repo), contents(repo.parent)) == (before, around)
 
 
+def test_in_another_directory_the_missing_file_is_named(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(
+        RamifyError, match=r"the file a\.py, which the patch changes, is not there; if another checkout"
+    ):
+        checkout.apply(tmp_path / "elsewhere", PATCH, RUN)
+
+
 def test_the_remedy_that_is_named_merges_the_patch(repo: Path) -> None:
     edit(repo)
     git(repo, "commit", "-qam", "mine")

@@ -410,6 +410,11 @@ class TestApplying:
         git(repo, "remote", "add", "origin", url)
         assert checkout.inspect(repo).origin == said
 
+    def test_in_a_folder_of_it_the_checkout_is_meant(self, repo, monkeypatch):
+        (repo / "below").mkdir()
+        monkeypatch.chdir(repo / "below")
+        assert checkout.inspect(None).path == repo
+
     def test_uncommitted_changes_are_seen(self, repo):
         assert not checkout.inspect(repo).dirty
         (repo / "new.py").touch()

@@ -38,12 +38,15 @@ class Checkout:
     """The URL that it was cloned from, without a password; empty if it is on this machine or unknown."""
 
 
-def inspect(path: Path) -> Checkout:
-    """The checkout at `path`.
+def inspect(path: Path | None) -> Checkout:
+    """The checkout with its root at `path`; None: the one that the current directory is in.
 
     Raises:
         agent.errors.UsageError: not the root of a git work tree; the message says what to do.
     """
+    if path is None:
+        here = locate(Path())
+        path = (here.work_tree if here else None) or Path()
     if not path.is_dir():
         raise UsageError(f"--repo {path}: there is no such directory")
     repository = locate(path)
@@ -92,9 +95,19 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
     refused = f"nothing was applied to {path}"
     if not path.is_dir():
         raise UsageError(f"{refused}: there is no such directory any more; name a checkout with --repo DIR")
+    found = dict[str, Side | None]()
+
+    def side(name: str) -> Side | None:
+        return found.setdefault(name, _side(path, name))
+
     try:
-        if (changed := outdated(patch, partial(_side, path))) and is_applied(patch, partial(_side, path)):
+        if (changed := outdated(patch, side)) and is_applied(patch, side):
             raise UsageError(f"{refused}: the patch is applied there already")
+        if changed and not any(found.values()):
+            raise UsageError(
+                f"{refused}: the file {one_line(changed[0])}, which the patch changes, is not there; if another "
+                "checkout is meant, name it with --repo DIR"
+            )
         if changed:
             merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
             shown = first_of([*map(one_line, changed)], _SHOWN)

@@ -87,7 +87,7 @@ def run_solve(
     """
     work_tree = None
     if request.repo is not None or not settings.sandbox.image:
-        work_tree = checkout.inspect(request.repo or Path())
+        work_tree = checkout.inspect(request.repo)
     if apply and work_tree is None:
         raise UsageError("--apply needs the checkout that the patch is for; name it with --repo")
     output = replace(output, apply_to=work_tree.path if apply and work_tree else None)

@@ -79,12 +79,11 @@ def _explain(run: Path, node: int, as_json: bool) -> None:
 def _draw(run: Run) -> None:
     from agent.analysis.report.bracket import brackets
     from agent.analysis.report.tree import best_of, draw, facts
-    from agent.evaluate.goal_tests import goals_of
+    from agent.evaluate.goal_tests import goals_of_run
 
     console = _console()
     if len(run.tree):
-        goals = goals_of(run.started.task, run.tree.root.report) if run.started else ()
-        console.print(draw(run.tree, best_of(run), goals), markup=True)
+        console.print(draw(run.tree, best_of(run), goals_of_run(run)), markup=True)
     console.print(facts(run), markup=False)
     for block in brackets(run):
         console.print(block, markup=False)

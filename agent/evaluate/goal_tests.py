@@ -12,6 +12,7 @@ from agent.measure.adapters.registry import PYTEST_COMMAND, framework_of
 from agent.measure.ids import file_of, holds
 from agent.measure.messages import INSTALL, missing_package
 from agent.measure.naming import Names, likely_id
+from agent.run.run import Run
 from agent.task import Task, load_task
 from sandboxes import Provider, Sandbox, Snapshot
 
@@ -87,6 +88,11 @@ def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
         return resolve_goals(load_task(task), root)
     except (JournalError, UsageError):
         return ()
+
+
+def goals_of_run(run: Run) -> tuple[str, ...]:
+    """The goal tests of a run; empty if none is known."""
+    return goals_of(run.started.task, run.tree.root.report) if run.started and len(run.tree) else ()
 
 
 def left_out(task: Task, baseline: SuiteReport) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from agent.budget import Stop, Usage
 from agent.counting import counted
 from agent.engine.session import Session
 from agent.errors import RamifyError
-from agent.evaluate.goal_tests import goals_of
+from agent.evaluate.goal_tests import goals_of_run
 from agent.files import write_atomically
 from agent.measure import SuiteReport
 from agent.redaction import redacted
@@ -137,19 +137,15 @@ def _status(name: str) -> Status:
 
 def _grade(run: Run, ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
     """The grade of the answer. Runs of earlier versions have a status only."""
-    graded = grade(best, verdict, _goals(run)) if best else Grade.NONE
+    graded = grade(best, verdict, goals_of_run(run)) if best else Grade.NONE
     return graded if graded.status == ended.status else _GRADES[_status(ended.status)]
-
-
-def _goals(run: Run) -> Sequence[str]:
-    return goals_of(run.started.task, run.tree.root.report) if run.started else ()
 
 
 def _unverified_scope(run: Run, report: SuiteReport) -> str:
     """What is known of an answer with this report that was not verified, in words; empty if all tests were run."""
     if report.complete:
         return ""
-    goals = _goals(run)
+    goals = goals_of_run(run)
     if goals and set(report.asked or report.outcomes) <= set(goals):
         passing = sum(map(report.passed, goals))
         return f"{passing} of {counted(len(goals), 'goal test')} pass; the other tests were not run"

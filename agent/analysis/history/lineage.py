@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from agent.analysis.history.trees import StateGone, Trees
 from agent.analysis.report.summary import tally
 from agent.errors import JournalError
+from agent.evaluate.goal_tests import goals_of_run
 from agent.run.run import Run
 from agent.run.tree.node import Node, NodeId
 from agent.untrusted import one_line
@@ -91,7 +92,7 @@ def _commits(git: Git) -> dict[NodeId, str]:
 def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[NodeId, str]:
     """Make the missing commits. Returns the nodes that can have no commit, each with the reason."""
     missing: dict[NodeId, str] = {}
-    root = run.tree.root
+    root, goals = run.tree.root, goals_of_run(run)
     base = _base(git, run)
     start = began(git)
     for node in run.tree:
@@ -108,7 +109,7 @@ def _add(git: Git, run: Run, trees: Trees, commits: dict[NodeId, str]) -> dict[N
             missing[node.id] = str(error)
             continue
         parents = [base] if node is root and base else _parents(run, node, commits)
-        commits[node.id] = sign(git, tree, parents, _message(run, node), start + node.id)
+        commits[node.id] = sign(git, tree, parents, _message(run, node, goals), start + node.id)
         git.run("update-ref", f"{NODES}/{node.id}", commits[node.id])
     return missing
 
@@ -161,17 +162,18 @@ def sign(git: Git, tree: str, parents: list[str], message: str, time: int) -> st
     return git.run("commit-tree", tree, *options, stdin=text, env=author).decode().strip()
 
 
-def _message(run: Run, node: Node) -> str:
+def _message(run: Run, node: Node, goals: Sequence[str]) -> str:
+    tests = tally(node.report, goals)
     facts = {
         "Node": node.id,
         "Parents": " ".join(map(str, node.parents)),
         "Value": f"{node.value:.4f}",
-        "Tests": tally(node.report),
+        "Tests": tests,
         "State": node.state_hash,
         "Run": run.journal.directory.absolute().name,
     }
     trailers = "\n".join(f"Ramify-{name}: {value}" for name, value in facts.items() if value != "")
-    return f"{node.id} {node.value:.3f} {tally(node.report)} {one_line(node.label)}".rstrip() + f"\n\n{trailers}\n"
+    return f"{node.id} {node.value:.3f} {tests} {one_line(node.label)}".rstrip() + f"\n\n{trailers}\n"
 
 
 def _hide(git: Git, run: Run, commits: dict[NodeId, str]) -> None:

@@ -101,7 +101,8 @@ def runs_in(paths: Sequence[Path]) -> list[Path]:
     for path in (path.absolute() for path in paths):  # `.` has no name
         inside = [path] if (path / "journal.jsonl").is_file() else [p.parent for p in path.glob("*/journal.jsonl")]
         if not inside:
-            raise UsageError(f"{path} is not a run and holds none: give the path that solve printed, or a batch folder")
+            problem = "is not a run and holds none" if path.is_dir() else "does not exist"
+            raise UsageError(f"{path} {problem}; `ramify runs` lists the runs")
         runs.update(dict.fromkeys(sorted(inside)))
     return list(runs)
 

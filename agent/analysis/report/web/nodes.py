@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent.analysis.report.summary import tally
+from agent.evaluate.goal_tests import goals_of_run
 from agent.run.run import Run
 from agent.run.tree.node import ROOT, Node
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
     """An object for each node, by id."""
+    goals = goals_of_run(run)
     ranked = {node for rank in run.ballots for node in rank.group}
     for node in run.tree:
         yield {
@@ -24,7 +26,7 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
             "policy": node.policy_id,
             "actions": sorted({action.kind for action in node.actions}),
             "files": sorted(set(node.edited)),
-            "tests": tally(node.report),
+            "tests": tally(node.report, goals),
             "round": max(1, sum(node.id >= start for start in run.starts)),
         }
 
