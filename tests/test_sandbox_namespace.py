@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,7 +20,6 @@ from sandboxes import Provider, Sandbox, SandboxError, SandboxUnavailable, Snaps
 from sandboxes.conformance import LIMITS, ExactContract, sample, sh
 from sandboxes.conformance.templates import TEMPLATE
 from sandboxes.forking.lease import LeasedSandbox
-from sandboxes.namespace import rootfs
 from sandboxes.namespace.provider import namespace_provider
 from tests.projects import commit
 
@@ -499,26 +497,3 @@ def wait_for(claim: Callable[[], bool]) -> None:
     while not claim():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def test_stores_share_the_files_of_one_copy_of_etc_and_outlive_it(tmp_path: Path) -> None:
-    cache, file = tmp_path / "cache", Path("etc", "profile")
-    first, second = (rootfs.make(tmp_path / name, cache) for name in ("first", "second"))
-    assert (first / file).stat().st_ino == (second / file).stat().st_ino
-    assert (first / "etc" / "passwd").stat().st_ino != (second / "etc" / "passwd").stat().st_ino, "ours is written"
-    shutil.rmtree(cache)
-    assert (second / file).read_bytes() == Path("/etc/profile").read_bytes()
-
-
-def test_a_copy_of_etc_that_nobody_used_for_a_day_is_removed(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    for name, days in (("old", 2), ("new", 0)):
-        (cache / name).mkdir(parents=True)
-        os.utime(cache / name, (time.time() - days * 86_400,) * 2)
-    rootfs.make(tmp_path / "store", cache)
-    assert not (cache / "old").exists()
-    assert (cache / "new").exists()
-    used = next(copy for copy in cache.iterdir() if copy.name != "new")
-    os.utime(used, (0, 0))
-    rootfs.make(tmp_path / "another", cache)
-    assert used.stat().st_mtime > time.time() - rootfs.UNUSED_S, "it has been used now"

@@ -109,7 +109,8 @@ class NamespaceLauncher:
         self._limits = limits
         self._store.mkdir(parents=True, exist_ok=True)
         self._store.chmod(0o700)
-        self._cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        self._environments = cache / "ramify" / "environments"
         self._warned: set[str] = set()
         self._warn_of_changes()
 
@@ -133,7 +134,7 @@ class NamespaceLauncher:
         there = (*rootfs.PROGRAMS, workdir)
         folders = _outermost(pythons.folders(found, path), there)
         links = [link for link in pythons.links(found) if not _inside(str(link), [*there, *folders])]
-        mounts = [("/", str(rootfs.make(self._store, self._cache / "etc", links))), *((name, name) for name in system)]
+        mounts = [("/", str(rootfs.make(self._store, links))), *((name, name) for name in system)]
         mounts += [(name, os.path.realpath(name)) for name in folders]
         lowers = [lower for _, lower in mounts[1:]]
         beneath.note(self._store, lowers)
@@ -151,12 +152,12 @@ class NamespaceLauncher:
         if image:
             raise SandboxUnavailable(f"the snapshot belongs to the image {image}, not to this machine's own files")
         self._warn_of_changes()
-        (self._cache / "environments").mkdir(parents=True, exist_ok=True)
+        self._environments.mkdir(parents=True, exist_ok=True)
         group = cgroups.make(self._limits)
         config: dict[str, object] = {
             "store": str(self._store),
             "name": str(self._store),
-            "environments": str(self._cache / "environments"),
+            "environments": str(self._environments),
             "network": network,
         }
         if group.memory_events:

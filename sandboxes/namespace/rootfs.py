@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import stat
-import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 from sandboxes.forking.base_state import HOSTS
 
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-UNUSED_S = 86_400.0
-"""How long a copy of `/etc` is kept after its last use."""
 PROGRAMS = ("/usr", *(f"/{name}" for name in _LINKED))
 """Directories with the machine's programs, or links into another of them. Some may not exist."""
 _DIRECTORIES = {
@@ -45,11 +40,10 @@ def system_directories() -> tuple[str, ...]:
     return tuple(name for name in PROGRAMS if (path := Path(name)).is_dir() and not path.is_symlink())
 
 
-def make(store: Path, cache: Path, alone: Sequence[Path] = ()) -> Path:
+def make(store: Path, alone: Sequence[Path] = ()) -> Path:
     """Return the root directory of a store, made on first use. It appears complete or not at all.
 
-    `cache`: where a copy of `/etc` is kept whose files all stores share. `alone`: single links and files of this
-    machine to copy without their neighbours.
+    `alone`: single links and files of this machine to copy without their neighbours.
     """
     place = store / ("skeleton" + _named(alone))
     if place.exists():
@@ -64,16 +58,19 @@ def make(store: Path, cache: Path, alone: Sequence[Path] = ()) -> Path:
     for name in _LINKED:
         if (link := Path("/", name)).is_symlink():
             (building / name).symlink_to(link.readlink())
-    _link(_copy_of_etc(cache), building / "etc")
+    for source in (source for pattern in _SHARED for source in Path("/etc").glob(pattern)):
+        _copy_into(building, source)
     for name, text in _WRITTEN.items():
         (building / "etc" / name).write_text(text)
     (building / "var" / "run").symlink_to("/run")
     for path in alone:
-        target = building / path.relative_to("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not os.path.lexists(target):
-            _copy(path, target)
-    _rename(building, place)
+        _copy_into(building, path)
+    try:
+        building.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+        shutil.rmtree(building)  # another process was first
     return place
 
 
@@ -83,51 +80,12 @@ def _named(alone: Sequence[Path]) -> str:
     return f"-{hashlib.blake2b(repr(contents).encode(), digest_size=8).hexdigest()}" if contents else ""
 
 
-def _copy_of_etc(cache: Path) -> Path:
-    """A copy of what sandboxes see of this machine's `/etc` as it is now. Copies that nobody used for a day are
-    removed: stores have links to their files."""
-    sources = [source for pattern in _SHARED for source in sorted(Path("/etc").glob(pattern))]
-    place = cache / hashlib.blake2b(repr([*_facts(sources)]).encode(), digest_size=8).hexdigest()
-    if place.exists():
-        os.utime(place)
-        return place
-    building = place.with_name(f"{place.name}.{uuid.uuid4().hex}")
-    building.mkdir(parents=True)
-    for source in sources:
-        target = building / source.relative_to("/etc")
-        target.parent.mkdir(parents=True, exist_ok=True)
+def _copy_into(root: Path, source: Path) -> None:
+    """Copy what is at a path of this machine to the same path below `root`, unless something is there."""
+    target = root / source.relative_to("/")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(target):
         _copy(source, target)
-    _rename(building, place)
-    for other in cache.iterdir():
-        with suppress(FileNotFoundError):  # another process was first
-            if other.stat().st_mtime < time.time() - UNUSED_S:
-                shutil.rmtree(other, ignore_errors=True)
-    return place
-
-
-def _facts(paths: Iterable[Path]) -> Iterator[tuple[object, ...]]:
-    """What changes when the files at or below the paths do."""
-    for path in paths:
-        facts = path.lstat()
-        yield str(path), facts.st_mode, facts.st_size, facts.st_mtime_ns, path.readlink() if path.is_symlink() else ""
-        if stat.S_ISDIR(facts.st_mode) and os.access(path, os.R_OK | os.X_OK):
-            yield from _facts(sorted(path.iterdir()))
-
-
-def _link(source: Path, target: Path) -> None:
-    """Make a directory, or complete it, with hard links to the files and links of another; copies where the file system
-    has none between the two."""
-    target.mkdir(exist_ok=True)
-    with os.scandir(source) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                _link(Path(entry.path), target / entry.name)
-                continue
-            try:
-                os.link(entry.path, target / entry.name, follow_symlinks=False)
-            except OSError:
-                _copy(Path(entry.path), target / entry.name)
-    shutil.copystat(source, target)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -141,12 +99,3 @@ def _copy(source: Path, target: Path) -> None:
         for entry in source.iterdir():
             _copy(entry, target / entry.name)
         shutil.copystat(source, target)
-
-
-def _rename(building: Path, place: Path) -> None:
-    try:
-        building.rename(place)
-    except OSError:
-        if not place.exists():
-            raise
-        shutil.rmtree(building)  # another process was first
