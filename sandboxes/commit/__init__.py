@@ -28,7 +28,7 @@ from sandboxes import (
     Template,
     Workspace,
 )
-from sandboxes.commit.archives import Contents, Files, from_root
+from sandboxes.commit.archives import Contents, Files
 from sandboxes.commit.base_state import build_base_state
 from sandboxes.commit.container import Box, leased, make, remove
 from sandboxes.commit.manifest import Entry, Manifest, delta, differing, nested_in, put_back
@@ -180,11 +180,7 @@ class CommitProvider:
                 raise SandboxError(f"cannot remove {gone[0]}: {done.stderr.decode(errors='replace')}")
         added = {path for path, entry in changed.items() if entry is not None}
         if added:
-            with (
-                self._lease(target.snapshot) as (source, _),
-                source.files.some(box.workdir, added) as some,
-                from_root(some, box.workdir) as archive,
-            ):
+            with self._lease(target.snapshot) as (source, _), source.files.some(box.workdir, added) as archive:
                 box.files.put("/", archive)
 
     def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:

@@ -190,7 +190,9 @@ class Files:
 
     @contextmanager
     def some(self, folder: str, paths: Collection[str]) -> Iterator[IO[bytes]]:
-        """A tar of some paths below a directory, with names relative to it."""
+        """A tar of some paths below a directory, with names relative to the root: the engine refuses links that lead
+        above the directory in which it unpacks them."""
+        top = folder.strip("/")
         linked = []
         with tempfile.TemporaryFile() as file:
             with (
@@ -204,11 +206,12 @@ class Files:
                     if member.islnk():
                         linked.append((name, member))
                         continue
-                    _rename(member, name)
+                    _rename(member, f"{top}/{name}")
                     tar.addfile(member, members.extractfile(member) if member.isreg() else None)
                 for name, member in linked:
                     data = self.read(f"{folder}/{name}", 1 << 40)
-                    _rename(member, name, "")
+                    _rename(member, f"{top}/{name}")
+                    member.linkname = ""
                     member.type, member.size = tarfile.REGTYPE, len(data)
                     tar.addfile(member, io.BytesIO(data))
             file.seek(0)
@@ -276,27 +279,10 @@ def _header(name: str, kind: bytes, mode: int, owner: tuple[int, int], time_s: i
     return header
 
 
-def _rename(member: tarfile.TarInfo, name: str, linkname: str | None = None) -> None:
+def _rename(member: tarfile.TarInfo, name: str) -> None:
     """Rename a member. A long or non-ASCII name is also in its PAX headers, which would override the new name."""
     member.name = name
-    member.linkname = member.linkname if linkname is None else linkname
     member.pax_headers = {key: value for key, value in member.pax_headers.items() if key not in ("path", "linkpath")}
-
-
-@contextmanager
-def from_root(archive: IO[bytes], folder: str) -> Iterator[IO[bytes]]:
-    """Rewrite a tar of a directory with names relative to the root.
-
-    The engine refuses links that lead above the directory in which it unpacks them.
-    """
-    top = folder.strip("/")
-    with tempfile.TemporaryFile() as file, tarfile.open(fileobj=archive, mode="r|", encoding="utf-8") as members:
-        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
-            for member in members:
-                _rename(member, f"{top}/{member.name}", f"{top}/{member.linkname}" if member.islnk() else None)
-                tar.addfile(member, members.extractfile(member) if member.isreg() else None)
-        file.seek(0)
-        yield file
 
 
 def directories(paths: Iterable[str], owner: tuple[int, int]) -> bytes:

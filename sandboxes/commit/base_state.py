@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxes import Limits, SandboxUnavailable, Workspace
-from sandboxes.commit.archives import directories, from_root
+from sandboxes.commit.archives import directories
 from sandboxes.commit.container import Box, leased, upwards
 from sandboxes.commit.states import MAX_LAYERS, State, States, flatten
 from sandboxes.docker.client import labels
@@ -180,8 +180,7 @@ def _copy_in(box: Box, first: State, workspace: Workspace, image: str) -> Reposi
     box.files.put("/", directories((p for p in upwards(first.workdir) if box.files.look(p) is None), first.owner))
     repository_facts = repository(workspace.path)
     with tempfile.TemporaryFile() as file:
-        pack(workspace.path, repository_facts.tracked or (), (), file, first.owner)
+        pack(workspace.path, repository_facts.tracked or (), (), file, first.owner, first.workdir.strip("/"))
         file.seek(0)
-        with from_root(file, first.workdir) as archive:
-            box.files.put("/", archive)
+        box.files.put("/", file)
     return repository_facts

@@ -59,8 +59,9 @@ def pack(
     leave_out: Collection[Path],
     stream: IO[bytes],
     owner: tuple[int, int] = (0, 0),
-) -> tuple[str, ...]:
-    """Write `root` as a tar whose files belong to `owner`, and return the paths of skipped special files.
+    folder: str = "",
+) -> None:
+    """Write `root` as a tar whose files belong to `owner` and lie in `folder`. Special files are skipped.
 
     Untracked byte code is left out, because its time stamps would wrongly match files that change within a second.
     Runs of Ramify are left out, too. A file `.git` is replaced by the git directory that it names, if that is outside
@@ -69,14 +70,13 @@ def pack(
     Raises:
         SandboxError: a file cannot be read.
     """
-    skipped = []
+    above = f"{folder}/" if folder else ""
     with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT, encoding="utf-8") as archive:
         for source, name in _copied(root, frozenset(tracked), frozenset(leave_out)):
             if isinstance(source, bytes):
-                _add_text(archive, source, name, owner)
-            elif not _add(archive, source, name, owner):
-                skipped.append(name)
-    return tuple(skipped)
+                _add_text(archive, source, above + name, owner)
+            else:
+                _add(archive, source, above + name, owner)
 
 
 def weight(root: Path, leave_out: Collection[Path]) -> int:
@@ -150,11 +150,11 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         raise _uncopied(directory, error) from error
 
 
-def _add(archive: tarfile.TarFile, path: Path, name: str, owner: tuple[int, int]) -> bool:
+def _add(archive: tarfile.TarFile, path: Path, name: str, owner: tuple[int, int]) -> None:
     try:
         facts = path.lstat()
         if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
-            return False
+            return
         entry = archive.gettarinfo(path, name)
         entry.uid, entry.gid = owner
         entry.uname = entry.gname = ""
@@ -165,7 +165,6 @@ def _add(archive: tarfile.TarFile, path: Path, name: str, owner: tuple[int, int]
             archive.addfile(entry)
     except OSError as error:
         raise _uncopied(path, error) from error
-    return True
 
 
 def _add_text(archive: tarfile.TarFile, text: bytes, name: str, owner: tuple[int, int]) -> None:
