@@ -199,7 +199,7 @@ def _import(guest: Guest, layout: Layout, workspace: Workspace, area: str) -> tu
     except (OSError, SandboxError):
         guest.close()
         raise
-    header = guest.answer()
+    header, _ = guest.receive()
     return repository_facts, header["layer"], header["digest"]
 
 

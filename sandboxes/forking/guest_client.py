@@ -39,13 +39,14 @@ class Guest:
     """
 
     def __init__(self, channel: Channel) -> None:
-        self._closed = False
+        self.closed = False
+        """Whether the guest was closed or found to be gone."""
         self._waiting = True
         self._channel = channel
         self.template: tuple[Template, str] | None = None
         """The template that it runs, and over which state."""
         try:
-            self._receive()
+            self.receive()
         except SandboxLost as error:
             raise SandboxUnavailable(f"the guest does not start: {error}") from error
         except SandboxError:
@@ -53,14 +54,9 @@ class Guest:
             raise
 
     @property
-    def closed(self) -> bool:
-        """Whether the guest was closed or found to be gone."""
-        return self._closed
-
-    @property
     def alive(self) -> bool:
         """Whether the guest accepts requests. After a request that was interrupted before its reply, it does not."""
-        return not self._closed and not self._waiting
+        return not self.closed and not self._waiting
 
     def ask(self, op: str, payload: bytes = b"", /, **fields: object) -> tuple[Header, bytes]:
         """Send a request and return its reply.
@@ -72,7 +68,7 @@ class Guest:
         if self._waiting:
             raise SandboxLost("the guest's last request was interrupted")
         self.send({"op": op, **fields}, payload)
-        return self._receive()
+        return self.receive()
 
     def ensure_template(self, needed: tuple[Template, str], *, check: bool) -> None:
         """Start a template over a state, unless it is the one that runs. `check` is as for a lease."""
@@ -88,7 +84,7 @@ class Guest:
         Raises:
             SandboxLost: the guest is gone.
         """
-        if self._closed:
+        if self.closed:
             raise SandboxLost("the guest is gone")
         self._waiting = True
         head = json.dumps(header).encode()
@@ -97,16 +93,17 @@ class Guest:
         except (OSError, ValueError) as error:  # ValueError: another thread has closed the channel
             raise self._gone() from error
 
-    def answer(self) -> Header:
-        """Receive the reply to a request that was sent."""
-        return self._receive()[0]
-
     def close(self) -> str:
         """End the guest with everything in it, and return the end of its stderr."""
-        self._closed = True
+        self.closed = True
         return self._channel.close()
 
-    def _receive(self) -> tuple[Header, bytes]:
+    def receive(self) -> tuple[Header, bytes]:
+        """Receive the reply to a request that was sent.
+
+        Raises:
+            SandboxLost, SandboxError, OSError: as `ask`.
+        """
         try:
             head, body = struct.unpack("!II", self._channel.receive(8))
             header: Header = json.loads(self._channel.receive(head))
