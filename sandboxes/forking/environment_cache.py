@@ -6,7 +6,7 @@ Law: an entry is kept as long as a store has states that need it, so every run c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,7 +36,7 @@ def tidy(guest: Guest, lives: Callable[[str], bool]) -> None:
     """Remove unused entries if the shared area is larger than `CACHE_BYTES`."""
     cached = entries(guest)
     if sum(entry.size_bytes for entry in cached) > CACHE_BYTES:
-        expire(guest, surplus(cached, lives, CACHE_BYTES, time.time() - _GRACE_S))
+        _expire(guest, surplus(cached, lives, CACHE_BYTES, time.time() - _GRACE_S))
 
 
 def entries(guest: Guest) -> list[Entry]:
@@ -70,16 +70,12 @@ def leftovers(launcher: Launcher, image: str, unused_s: float) -> Iterator[Lefto
     try:
         for entry in surplus(entries(guest), launcher.lives, 0, time.time() - unused_s):
             name = f"environment or set-up {entry.name} ({image or 'namespace'})"
-            yield Leftover(name, entry.size_bytes, partial(_expired, guest, entry))
+            yield Leftover(name, entry.size_bytes, partial(_expire, guest, (entry,)))
     finally:
         guest.close()
 
 
-def _expired(guest: Guest, entry: Entry) -> bool:
-    return bool(expire(guest, iter((entry,))))
-
-
-def expire(guest: Guest, unused: Iterator[Entry]) -> tuple[str, ...]:
-    """Remove entries, except those that another process uses by now, and return the names of those removed."""
+def _expire(guest: Guest, unused: Iterable[Entry]) -> bool:
+    """Remove entries, except those that another process uses by now; False if nothing was removed."""
     header, _ = guest.ask("expire", entries={entry.name: entry.users for entry in unused})
-    return tuple(header["expired"])
+    return bool(header["expired"])
