@@ -339,7 +339,7 @@ class TestLeftovers:
         self, provider: CommitProvider, store: Path, engine: docker.DockerClient, bare: str, checkout: Path
     ) -> None:
         base = provider.create(Workspace(path=checkout, image=bare))
-        always = list(leftovers(engine, lambda place: place != store.resolve(), now=lambda: 0))
+        always = list(leftovers(engine, lambda place: place != store.resolve(), older_than_s=time.time()))
         assert f"image ramify-state:{base.id}" not in [left.name for left in always]
         assert images_of(engine, store)
         container = engine.containers.create(f"ramify-state:{base.id}", ["true"], network_mode="none")

@@ -157,7 +157,6 @@ def leftovers(
     wanted: Callable[[Path], bool],
     older_than_s: float = 0,
     built_before_s: float | None = None,
-    now: Callable[[], float] = time.time,
     *,
     all_users: bool = True,
 ) -> Iterator[Leftover]:
@@ -167,8 +166,8 @@ def leftovers(
     Things of other machines, and things that can be built again (root file systems, environments, set-ups), are
     leftovers once they are older than `older_than_s`; environments and set-ups than `built_before_s`, if given.
     """
-    oldest = now() - older_than_s
-    built = oldest if built_before_s is None else now() - built_before_s
+    oldest = time.time() - older_than_s
+    built = oldest if built_before_s is None else time.time() - built_before_s
     for box in client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True):
         marks, owner = box.labels, _owner(box.labels)
         unused = owner == "gone" or (owner == "elsewhere" and _created(marks) <= oldest)
@@ -183,9 +182,8 @@ def leftovers(
         if volume.name != ENVIRONMENTS_VOLUME and (all_users or _is_own(marks)) and _may_go(marks, wanted, oldest):
             size = max(0, sizes.get(volume.name, 0))
             yield Leftover(f"volume {volume.name}", size, partial(removed, volume.remove), _store_of(marks))
-    for image in client.api.images(
-        filters={"label": "ramify=1"}
-    ):  # one request, because other processes remove images meanwhile
+    # one request, because other processes remove images meanwhile
+    for image in client.api.images(filters={"label": "ramify=1"}):
         marks = image["Labels"] or {}
         for tag in [tag for tag in image["RepoTags"] or () if tag.startswith(OUR_IMAGES)]:
             old = built if tag.startswith(_BUILT) else oldest
