@@ -221,7 +221,9 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
     if not paths or not (rules or exclude):
         return frozenset()
     with tempfile.TemporaryDirectory(prefix="ramify-ignore-") as directory:
-        git, work_tree = _with_work_tree(Path(directory))
+        work_tree = Path(directory, "tree")
+        work_tree.mkdir()
+        git = Git(Path(directory, "git"), work_tree)
         for path, text in rules.items():
             place = work_tree / path
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -237,9 +239,3 @@ def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> f
             log.warning("the .gitignore files keep git busy for more than %g s; nothing is ignored", IGNORING_S)
             return frozenset()
     return frozenset(os.fsdecode(path).removeprefix("./") for path in output.split(b"\0") if path)
-
-
-def _with_work_tree(directory: Path) -> tuple[Git, Path]:
-    work_tree = directory / "tree"
-    work_tree.mkdir()
-    return Git(directory / "git", work_tree), work_tree

@@ -41,7 +41,7 @@ def enter(network: bool) -> None:
 def enter_user_namespace(flags: int) -> None:
     """All users mapped to themselves when we may, else only our own, to root."""
     user, group = os.geteuid(), os.getegid()
-    ready, done = os.pipe(), os.pipe()
+    ready = os.pipe()
     me = os.getpid()
     mapper = 0 if user else os.fork()
     if user == 0 and mapper == 0:
@@ -53,7 +53,7 @@ def enter_user_namespace(flags: int) -> None:
     except OSError as error:
         raise Refused("unavailable", "user namespaces are refused here (%s)" % error.strerror) from error
     os.write(ready[1], b"x")
-    for end in ready + done:
+    for end in ready:
         os.close(end)
     if user or os.waitpid(mapper, 0)[1]:
         write_text("/proc/self/setgroups", "deny")

@@ -40,13 +40,16 @@ def listing(store: Store) -> Tuple[Json, bytes]:
     """Every entry: its size, when it was last used (seconds of the clock), and the stores that stand on it."""
     with store.locked():
         states = [store.load(name) for name in store.names()]
-        return {"entries": {state["id"]: describe(store, state) for state in states if "entry" in state}}, b""
-
-
-def describe(store: Store, state: Json) -> Json:
-    """One entry of the listing."""
-    used = os.stat(store.at("states", state["id"] + ".json")).st_mtime
-    return {"bytes": state["entry"], "used": used, "users": users(store, state["id"])}
+        entries = {
+            state["id"]: {
+                "bytes": state["entry"],
+                "used": os.stat(store.at("states", state["id"] + ".json")).st_mtime,
+                "users": users(store, state["id"]),
+            }
+            for state in states
+            if "entry" in state
+        }
+        return {"entries": entries}, b""
 
 
 def users(store: Store, name: str) -> List[str]:
