@@ -191,20 +191,6 @@ class Leaks(Given):
             with provider.at(state) as box:
                 assert said(box, look) == usual
 
-    def test_processes_and_their_ports_are_no_part_of_a_state(self, provider: Provider, base: Snapshot) -> None:
-        serve = "python3 -c 'import socket, time; s = socket.create_server((\"127.0.0.1\", 8767)); time.sleep(1000)'"
-        look = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 8767), 1)' 2>/dev/null"
-        writer = "(while :; do date +%N >> beat; done) &"
-        with provider.at(base) as box:
-            wait = f"for i in $(seq 1000); do {look} && exit 0; sleep 0.05; done; exit 1"
-            assert sh(box, f"{writer} {serve} & {wait}").exit_code == 0
-            assert sh(box, look).exit_code != 0
-            after = box.snapshot()
-        with provider.at(after) as child:
-            assert said(child, "cksum beat") == said(child, "sleep 0.2; cksum beat")
-            assert said(child, "ls /proc | grep -c '^[0-9]'") in ("3", "4")
-            assert sh(child, look).exit_code != 0
-
     def test_shared_memory_and_queues_end_with_the_command(self, box: Sandbox) -> None:
         find = """
             import ctypes, os
