@@ -95,19 +95,10 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
     refused = f"nothing was applied to {path}"
     if not path.is_dir():
         raise UsageError(f"{refused}: there is no such directory any more; name a checkout with --repo DIR")
-    found = dict[str, Side | None]()
-
-    def side(name: str) -> Side | None:
-        return found.setdefault(name, _side(path, name))
-
     try:
-        if (changed := outdated(patch, side)) and is_applied(patch, side):
+        changed = _changed(path, patch)
+        if changed and is_applied(patch, partial(_side, path)):
             raise UsageError(f"{refused}: the patch is applied there already")
-        if changed and not any(found.values()):
-            raise UsageError(
-                f"{refused}: the file {one_line(changed[0])}, which the patch changes, is not there; if another "
-                "checkout is meant, name it with --repo DIR"
-            )
         if changed:
             merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
             shown = first_of([*map(one_line, changed)], _SHOWN)
@@ -119,6 +110,30 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
         raise RamifyError(f"{refused}: {error}") from error
     except OSError as error:
         raise RamifyError(f"{refused}: {error.filename} cannot be read or written ({error.strerror})") from error
+
+
+def _changed(root: Path, patch: bytes) -> list[str]:
+    """The files that are not as the patch was made from them.
+
+    Raises:
+        agent.errors.UsageError: there is none of the files that the patch touches.
+    """
+    found = dict[str, Side | None]()
+
+    def side(path: str) -> Side | None:
+        return found.setdefault(path, _side(root, path))
+
+    try:
+        changed = outdated(patch, side)
+        if not changed or any(found.values()):
+            return changed
+    except GitFailed:
+        if not found or any(found.values()):
+            raise
+    raise UsageError(
+        f"nothing was applied to {root}: the file {one_line(next(iter(found)))}, which the patch changes, is not "
+        "there; if another checkout is meant, name it with --repo DIR"
+    )
 
 
 def _side(root: Path, path: str) -> Side | None:
