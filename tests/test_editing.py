@@ -265,7 +265,7 @@ class TestAnEditOfAFile:
         assert "     1\timport os" in do(Edit("greet.py", "", "import os", line=1), box).text
         assert (
             do(Edit("new/dir/file.py", "", "x = 1\n"), box).text
-            == "Created new/dir/file.py. It reads now:\n     1\tx = 1"
+            == "Created new/dir/file.py. It now reads:\n     1\tx = 1"
         )
         assert box.read("new/dir/file.py") == b"x = 1\n"
         seen = do(Edit("greet.py", "", "x = 1\n"), box)
@@ -297,7 +297,7 @@ class TestAnEditOfAFile:
         assert box.read("greet.py").decode() == GREETING.replace("name", "who")
         assert "     1\tdef greet(who):\n     2\t    text = 'hello ' + who" in seen.text
         box.write("many.txt", b"a\n\n\n\n\n\n\n\n\n" * 30)
-        assert "and so in 20 more places" in do(Edit("many.txt", "a", "b", replace_all=True), box).text
+        assert "and 20 more places" in do(Edit("many.txt", "a", "b", replace_all=True), box).text
         assert "does not occur" in do(Edit("many.txt", "a", "b", replace_all=True), box).text
 
     def test_that_python_cannot_parse_any_more_says_so_and_stays(self, box: Sandbox) -> None:

@@ -1,6 +1,6 @@
 """What a policy may do: the Action union, how each action is applied to a sandbox, and the tools that a model sees.
 
-Law: a command's failure is data, returned in the Observation; only a failure of the sandbox itself is raised.
+Invariant: a command's failure is data, returned in the Observation; only a failure of the sandbox itself is raised.
 """
 
 from __future__ import annotations

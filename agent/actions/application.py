@@ -93,13 +93,13 @@ def _shortened(observation: Observation, hint: str, keep: Callable[[bytes], str]
 
 
 def _refused_as_irreversible(action: Shell, allowed: Collection[Kind]) -> Observation | None:
-    """The refusal of a command that cannot be taken back; None where the command may run."""
+    """The refusal of a command that cannot be taken back; None if the command may run."""
     match = irreversible(action.command)
     if match is None or match.kind in allowed:
         return None
     refusal = _refused(
         f"`{match.command[:FORBIDDEN_CHARS]}` changes something outside of this repository that cannot be taken back "
-        f"({match.kind}), and nothing of the command was run. Your work ends with a tested change of the files here; "
+        f"({match.kind}), and the command was not run. Your work ends with a tested change of the files here; "
         "what is done with it is for people to decide. Leave this step out, or find out in another way what it would do"
     )
     return replace(refusal, refused=True)
@@ -166,7 +166,7 @@ def _edit(action: Edit, box: Sandbox) -> Observation:
         return _refused(_reason(error, action.path))
     except NoSuchPlace as error:
         return _refused(f"{action.path} is unchanged: {error}")
-    summary = f"{'Created' if before is None else 'Edited'} {action.path}. It reads now:\n{_places(after, places)}"
+    summary = f"{'Created' if before is None else 'Edited'} {action.path}. It now reads:\n{_places(after, places)}"
     undo = (
         None if before is None or restores(action.inverse, before, after) else inverse_edit(action.path, before, after)
     )
@@ -184,7 +184,7 @@ def _places(text: str, places: list[tuple[int, int]]) -> str:
         shown.append((first, last))
     parts = [printable(numbered(lines[first - 1 : last], first)) for first, last in shown]
     if (more := len(places) - PLACES_SHOWN) > 0:
-        parts.append(f"and so in {more} more places")
+        parts.append(f"and {more} more places")
     return "\n   ...\n".join(parts)
 
 
@@ -242,7 +242,7 @@ def _run_tests(action: RunTests, run_tests: Callable[[tuple[str, ...]], Observat
 
 def _debug(action: Debug, debug: Callable[[Debug], str] | None) -> Observation:
     if debug is None:
-        return _refused("no test can be watched here")
+        return _refused("tests cannot be debugged here")
     try:
         return Observation(printable(terminal_text(debug(action))))
     except MeasureError as error:

@@ -21,7 +21,7 @@ KEPT = 2_000
 """Characters kept of the arguments of a call that cannot be parsed."""
 _NAMES = {alias: name for name, tool in TOOLS.items() for alias in (name, *tool.aliases)}
 _EDITORS = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "file_editor", "editor", "text_editor"})
-"""Tools of other programs whose parameter `command` names one of our tools."""
+"""Tools of other programs whose parameter `command` names one of Ramify's tools."""
 _IGNORED = frozenset(
     {
         *("description", "explanation", "instructions", "reasoning", "thought", "thoughts", "security_risk"),
@@ -151,7 +151,7 @@ def _is_null(value: object, parameter: Parameter) -> bool:
 
 
 def _unquoted(value: object) -> object:
-    """The JSON value that a text holds, for parameters that are no texts; the text itself if it is not JSON."""
+    """The JSON value that a text holds, for parameters that are not text; the text itself if it is not JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -175,5 +175,5 @@ def _shown(value: object) -> str:
 
 
 def _plain(name: str) -> str:
-    """A tool's name, quoted where it would not read as a word in a sentence."""
+    """A tool's name, quoted if it would not read as a word in a sentence."""
     return name if name.isidentifier() and len(name) < SHOWN else repr(name[:SHOWN])

@@ -12,7 +12,7 @@ from agent.actions.types import Action, Edit, Search, Shell, View, Write
 
 
 def canonical(actions: Sequence[Action]) -> str:
-    """A digest of the edits; empty where nothing is edited, or where a command is run, whose effect is unknown.
+    """A digest of the edits; empty if nothing is edited, or if a command is run, since its effect is unknown.
 
     The order of actions on different files does not matter, nor do actions that only read. `./a//b` equals `a/b`.
     """

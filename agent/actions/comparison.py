@@ -11,9 +11,9 @@ from agent.measure.comparison import Comparison
 from agent.measure.ids import file_of
 
 SHOWN = 5
-"""Tests that are shown with their message."""
+"""How many tests are shown with their messages."""
 NAMED = 20
-"""Further newly broken tests that are listed by name."""
+"""How many further newly broken tests are listed by name."""
 FIXED_NAMED = 5
 MESSAGE_BYTES = 1_500
 
@@ -40,7 +40,7 @@ def comparison_text(comparison: Comparison, report: SuiteReport) -> str:
 
 
 def stopped_early(comparison: Comparison, report: SuiteReport) -> str:
-    """Why tests were not run, and how many; empty where all tests ran."""
+    """Why tests were not run, and how many; empty if all tests ran."""
     if not comparison.not_run:
         return ""
     if report.left_out:

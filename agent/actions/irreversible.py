@@ -1,8 +1,8 @@
 """How far an action reaches, and which shell commands change something outside of the sandbox for good.
 
 The recognition of such commands is a courtesy, not a barrier: it tells a model early that its work does not include
-them, and a search which states not to build on. The barrier is a sandbox without a network. So the patterns look for
-what people and models really write, and only where a command begins, not in messages, patterns or files.
+them, and tells a search which states not to build on. The barrier is a sandbox without a network. So the patterns look
+for what people and models really write, and only where a command begins, not in messages, patterns or files.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ SHOWN_LINES = 40
 LIKE_LINES = 200
 """How many of the lines that share most words with a text are compared with it letter by letter."""
 OFFSETS = 20
-"""For a line that a text repeats (`}`): how many of its places in the text are considered."""
+"""If a text repeats a line (`}`), how many of the line's places in the text are considered."""
 LIKENESS = 0.5
 
 _NUMBERED = re.compile(r"^ *\d+(?:\t| ?[|:] ?)", re.MULTILINE)
@@ -29,7 +29,7 @@ _ALIKE = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f\u3000", " "),
     }
 )
-"""Characters that are easily taken for others, one for one."""
+"""Characters that are easily mistaken for plain ones, each with the plain one."""
 _CODE = re.compile(r"\\u([0-9a-f]{4})|\\U(000[0-9a-f]{5})")
 _UNSEEN = re.compile(r"^[ \t]+|[ \t]+$|[ \t]{2,}|\t")
 _VISIBLE = str.maketrans("\t ", "\u2192\u00b7")

@@ -1,7 +1,7 @@
 """Applies an edit to a file's text: replaces occurrences, inserts whole lines, or gives a new file its content.
 
-Law: an edit is made in full or not at all. In a file whose lines all end in CRLF, the line ends of an edit become CRLF
-too: a view of a file does not show its line ends.
+Invariant: an edit is made in full or not at all. In a file whose lines all end in CRLF, the line ends of an edit become
+CRLF too: a view of a file does not show its line ends.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def restores(undo: Edit, before: str, after: str) -> bool:
 
 
 def edited(text: str | None, old: str, new: str, line: int | None = None) -> Edited:
-    """A file's text after an edit; `text` is None where the file does not exist.
+    """A file's text after an edit; `text` is None if the file does not exist.
 
     With `old`, its only occurrence (or the one that begins at `line`) is replaced by `new`. Without `old`, `new` is
     inserted as whole lines, the first of which becomes line `line`. Without either, `new` is the content of a new file.

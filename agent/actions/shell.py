@@ -42,7 +42,7 @@ _TIMEOUT = """() {
   esac
   return $code
 }"""
-"""In bash, `timeout` reports that it has cut its command, even where a pipe takes its output and its status."""
+"""In bash, `timeout` reports that it has cut its command, even if a pipe swallows its output and its status."""
 _ENVIRONMENT = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -51,11 +51,11 @@ _ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
 }
-"""Programs do not wait for a person, leave byte code that tests may list, or buffer their output."""
+"""Keeps programs from waiting for a person, leaving byte code that tests may list, and buffering their output."""
 NOTHING_FOUND = 1
 _SEARCHES = (["grep"], ["rg"], ["git", "grep"])
 _SEPARATORS = ";&|\n"
-"""Between commands."""
+"""Characters that separate commands."""
 _ENDED_BY = {
     "memory": "it used more memory than is allowed",
     "pids": "it started too many processes",
@@ -76,13 +76,13 @@ def run(action: Shell, box: Sandbox) -> Observation:
 
 
 def ends_with_search(command: str) -> bool:
-    """Whether the exit code of a command is that of a `grep` at its end: 1 means that it found nothing, which after a
-    renaming is success. False where another program may have set it."""
+    """Whether the exit code of a command is that of a final `grep`. A 1 then means that nothing was found, which is
+    success after a renaming. False if another program may have set the code."""
     lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars=_SEPARATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
     try:
         words = list(lexer)
-    except ValueError:  # a quotation without an end
+    except ValueError:  # an unclosed quotation
         return False
     ends = [number for number, word in enumerate(words) if not word.strip(_SEPARATORS)]
     last = words[ends[-1] + 1 :] if ends else words

@@ -58,7 +58,7 @@ class Edit:
 
     @property
     def inverse(self) -> Edit:
-        """The edit with its texts exchanged. It takes a single replacement back where `new` occurs only once."""
+        """The edit with its texts exchanged. It undoes a single replacement if `new` occurs only once."""
         return Edit(self.path, self.new, self.old, self.line)
 
 
@@ -121,7 +121,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A tool call that could not be parsed. It does nothing; the answer to it is its problem."""
+    """A tool call that could not be parsed. It does nothing; the model is answered with its problem."""
 
     name: str
     arguments: str
@@ -141,7 +141,7 @@ class Observation:
     text: str
     ok: bool = True
     elided_bytes: int = 0
-    """How many bytes of the whole output are missing in the text."""
+    """How many bytes of the whole output are missing from the text."""
     fork_lost: bool = False
     """A time-out discarded the sandbox's fork, with everything done in it since its last snapshot."""
     refused: bool = False
@@ -151,4 +151,4 @@ class Observation:
     unchanged: bool = False
     """A shell command left the state as it was."""
     undo: Edit | None = None
-    """What takes a change of an existing file back; None: `Edit.inverse` does, or nothing is known."""
+    """The edit that undoes a change of an existing file; None if `Edit.inverse` does, or if it is unknown."""

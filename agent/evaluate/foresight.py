@@ -1,4 +1,4 @@
-"""Foresight: what a model expects of a change before its tests are run, by a score or beside its siblings."""
+"""Foresight: a model estimates a change before its tests are run, by a score or by ranking it among its siblings."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ log = logging.getLogger(__name__)
 FULL = 100
 """The best score."""
 MOST = 7
-"""Siblings that a state is ranked among, the newest."""
+"""How many siblings a state is ranked among: the newest ones."""
 UNRANKED = 0.5
-"""What is expected of a state without siblings."""
+"""The expected worth of a state without siblings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foresight:
-    """One request per state, before it is measured. The answer is the state's prior, which `search.prior_visits` fades
-    into what is measured: the value model of I-MCTS (arXiv 2502.14693), whose scores are from 0 to 100."""
+    """Asks a model for a score once per state, before the state is measured. The score is the state's prior, which the
+    setting `search.prior_visits` fades into the measured value, as in the value model of I-MCTS (arXiv 2502.14693),
+    whose scores are from 0 to 100."""
 
     model: Model
 
     def expected(self, case: EvaluationInput) -> float | None:
-        """In [0, 1]: the worth that the model expects of a state; None: it has no opinion. The report of the case is
-        that of the state's parent.
+        """Return the worth, in [0, 1], that the model expects a state to have; None if it has no opinion. The case
+        holds the report of the state's parent.
 
         Raises:
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.
@@ -46,15 +47,15 @@ class Foresight:
 
 @dataclass(frozen=True, slots=True)
 class SiblingRanking:
-    """One request per state that is not the first to be made from its parent, before it is measured: it is ranked among
-    its siblings, as Agent Q's critic ranks the actions that were proposed (arXiv 2408.07199). A sibling keeps the place
+    """Asks a model to rank each state among its siblings, before the state is measured, as Agent Q's critic ranks the
+    proposed actions (arXiv 2408.07199). The first state made from a parent is not ranked. A sibling keeps the place
     that it had among those before it."""
 
     model: Model
 
     def expected(self, case: EvaluationInput) -> float | None:
-        """In [0, 1]: 1 for the best of its siblings, 0 for the last, and a half where there is no other; None: the
-        model has no opinion.
+        """Return the state's place among its siblings: 1 for the best, 0 for the last, 0.5 if there are no others; None
+        if the model has no opinion.
 
         Raises:
             agent.errors.ModelError, agent.errors.ConfigError: the provider failed.

@@ -50,8 +50,8 @@ def resolve_goals(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
 
 
 def require_files(task: Task, provider: Provider, base: Snapshot) -> None:
-    """Check, before the tests take their time, that there are files with the paths in the goals' names. A path may
-    start above or below the workspace.
+    """Check that the files in the goals' names exist, before any test is run. A path may start above or below the
+    workspace.
 
     Raises:
         UsageError: there is no such file.
@@ -82,7 +82,7 @@ def _files(box: Sandbox, name: str) -> list[str] | None:
 
 
 def goals_of(task: dict[str, Any], root: SuiteReport) -> tuple[str, ...]:
-    """The tests that have to pass, given a task from the journal and the report of the base state; empty where none is
+    """The tests that have to pass, given a task from the journal and the report of the base state; empty if none is
     known."""
     try:
         return resolve_goals(load_task(task), root)
@@ -96,7 +96,8 @@ def goals_of_run(run: Run) -> tuple[str, ...]:
 
 
 def left_out(task: Task, baseline: SuiteReport) -> tuple[str, ...]:
-    """With `goal_failing`, the names in `goal_tests` of tests that do not fail in the base state and are no goals."""
+    """With `goal_failing`, the names in `goal_tests` of tests that do not fail in the base state and so are not
+    goals."""
     if not task.goal_failing:
         return ()
     return tuple(name for name, found in _found(task, baseline).items() if isinstance(found, UsageError))

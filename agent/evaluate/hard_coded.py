@@ -1,8 +1,8 @@
 """Signs that a Python source answers a test's input with what the test expects, and nothing else.
 
-Only added lines are checked, and only for literals: a branch on an input that is compared with a literal, whose answer
-is a literal, where one check of a test or one line of the issue has both. Nothing follows from a sign but that people
-and judges are told: a special case may be right.
+A sign is an added branch that compares an input with a literal and answers with a literal, if one check of a test or
+one line of the issue contains both literals. A sign is only reported to people and judges, because a special case may
+be right.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ SHOWN = 60
 def hard_coded(
     provider: Provider, base: Snapshot, snapshot: Snapshot, task: Task, protection: Protection
 ) -> tuple[Flag, ...]:
-    """The signs in the Python sources that a state changes, by its goal tests and its issue. They are harmless."""
+    """The signs in the Python sources that a state changes, judging by its goal tests and its issue. The flags are
+    harmless."""
     patches = [patch for patch in parse(provider.diff(base, snapshot)) if patch.path.endswith(".py")]
     patches = [patch for patch in patches if not protection.is_test(patch.path)]
     if not patches:
@@ -47,8 +48,8 @@ def hard_coded(
 
 
 def cases_of_tests(source: str) -> list[Case]:
-    """The checks of a test file, each with the literals that its function assigns, and the rows of literals that tests
-    are given as parameters; none of a file that cannot be parsed."""
+    """The checks of a test file, each with the literals that its function assigns, and the rows of literals that
+    parametrise tests; empty if the file cannot be parsed."""
     return [case for case in _cases(_parsed(source)) if len(case) > 1]
 
 
@@ -125,7 +126,7 @@ def _cases(tree: ast.Module) -> Iterator[Case]:
 
 
 def _assigned(function: ast.AST) -> dict[str, frozenset[str]]:
-    """The literals in what each local name is set to, the last time."""
+    """The literals in the last value that is assigned to each local name."""
     assigns = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
     return {to.id: _scalars(node.value) for node in assigns for to in node.targets if isinstance(to, ast.Name)}
 
@@ -146,7 +147,7 @@ def _scalars(node: ast.AST) -> frozenset[str]:
 
 
 def _literal(node: ast.AST) -> str:
-    """A literal as Python writes it; empty for all else."""
+    """A literal as Python writes it; empty for anything else."""
     if not isinstance(node, (ast.Constant, ast.UnaryOp, ast.Tuple, ast.List, ast.Dict, ast.Set)):
         return ""
     try:

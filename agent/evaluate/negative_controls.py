@@ -1,9 +1,9 @@
 """Negative controls: check that the tests that a state claims to repair could have failed there.
 
-Law: a test that cannot fail proves nothing. So an altered copy of it that has to fail (`agent.measure.altering`) is run
-by the usual measurer, in a process of its own. If the copy passes in the state and fails in the unpatched base state,
-the result is forged. If the copy fails in its last statement, the original result is genuine. Any other result proves
-neither and does not count against a patch.
+Invariant: a test that cannot fail proves nothing. So an altered copy of it that has to fail (`agent.measure.altering`)
+is run by the usual measurer, in a process of its own. If the copy passes in the state and fails in the unpatched base
+state, the result is forged. If the copy fails in its last statement, the original result is genuine. Any other result
+proves neither and does not count against a patch.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Controls:
         self._cache: dict[tuple[str, ...], tuple[Flag, ...]] = {}
 
     def look(self, snapshot: Snapshot, report: SuiteReport) -> tuple[tuple[Flag, ...], int]:
-        """Flags for the tests that failed in the base state and pass in this one by its report, and the number of test
-        runs that it took to find them."""
+        """Flags for the tests that failed in the base state and pass in this one according to its report, and the
+        number of test runs made to find them."""
         claimed = self._claimed(report)
         key = (snapshot.digest, *claimed)
         with self._lock:
@@ -131,6 +131,6 @@ def _copies(
 
 
 def _why(report: SuiteReport, test: str, marker: str) -> str:
-    """The reason not to trust a test by the comparisons of its copy; empty without one."""
+    """The reason not to trust a test, judging by the comparisons in its copy; empty if there is none."""
     message = report.messages.get(test, "")
     return next((why for sign, why in REFUSED.items() if f"{marker}{sign}" in message), "")

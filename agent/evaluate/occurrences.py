@@ -2,7 +2,7 @@
 
 On stdin: the folder with the sources, and the names, each as its path and its qualified name: `Till.ring`, `total`,
 `total(items` for a parameter, `` for the module itself. On stdout, a line of JSON for each use: the number of the name,
-the path, the line, what is written there up to the name, and whether it is known to be this one and no other.
+the path, the line, the expression there up to the name, and whether it is certainly this name and no other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
             finder = create_finder(
                 project, name, _found(project, path, qualified), unsure=lambda _, may=method: may, in_hierarchy=method
             )
-        except Exception:  # noqa: S112  # rope meets sources that it was not made for in many ways
+        except Exception:  # noqa: S112  # rope fails in many ways on sources that it does not expect
             continue
         for resource in project.get_python_files():
             try:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _found(project: Project, path: str, qualified: str) -> Any:
-    """What rope calls the name."""
+    """Rope's object for the name."""
     resource = project.get_resource(path)
     if not qualified:
         module = resource.parent if resource.name == "__init__.py" else resource

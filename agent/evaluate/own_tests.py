@@ -1,7 +1,7 @@
 """Own tests: the tests that a state adds, run on the base state, on the state, and on the states of others.
 
-New test files stay in the patch, as a person's would, so that the user sees how the patch was tried. So do tests that
-were added to an existing file: the file is run as the state has it. None of them is part of the suite that a patch has
+New test files stay in the patch, as a person's would, so that the user sees how the patch was tested. Tests added to an
+existing file stay too: the file is run as it is in the state. None of these tests is part of the suite that a patch has
 to pass.
 """
 
@@ -75,7 +75,7 @@ class OwnTests:
         return run_restored(self._provider, self._task, snapshot, self._base, put_back, wanted, self._rules, tests)
 
     def added(self, report: SuiteReport, files: Mapping[str, bytes]) -> list[str]:
-        """The tests of a report that come from these files; where ids do not name files, those that are new."""
+        """The tests of a report that come from these files; if ids do not name files, those that are new."""
         known = self.reader.baseline.outcomes
         return [test for test in report.outcomes if (file_of(test) in files if self._by_file else test not in known)]
 
@@ -133,11 +133,12 @@ class OwnTests:
         return change.kind != "removed" and protection.is_test(change.path) and not protection.configures(change)
 
     def _wanted(self, tests: Sequence[str]) -> Sequence[str]:
-        """The tests to name to the runner; none, for all, if it is not one that finds new files by their path."""
+        """The tests to pass to the runner; empty, for all tests, if the runner does not find new files by their
+        paths."""
         return tests if self._by_file else ()
 
     def _digest(self, snapshot: Snapshot, kept: Sequence[str]) -> str:
-        """A digest of these files of the state. A file that cannot be read is unlike that of any other state."""
+        """A digest of these files of the state. A file that cannot be read counts as different in every state."""
         contents = self.contents(snapshot, kept)
         return sha256(repr([(path, contents.get(path, snapshot.digest)) for path in kept]).encode()).hexdigest()
 

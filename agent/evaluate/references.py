@@ -1,7 +1,7 @@
 """How far a refactoring has come: the files that a change touched, and the places that still use names it took away.
 
-RefactorBench tells its agent such a state of the work. The uses of a name are found in the base state, with rope, and
-are left where the change has not touched their lines; in strings they are found by the name. Python only.
+RefactorBench shows its agent such a summary. The uses of a name are found in the base state with rope; a use is left
+over if the change has not touched its line. Uses in strings are found by their spelling. Python only.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from agent.parsing import python
 from sandboxes import Change, Provider, Sandbox, Snapshot
 
 FILES = 400
-"""The most sources that are read, of those with one of the names and those of packages."""
+"""The most sources that are read: those with one of the names, and those of packages."""
 NAMES = 20
 """The most names that are looked for."""
 LOOK_S = 20.0
 UBIQUITOUS = frozenset(name for kind in (str, bytes, int, float, list, dict, set, tuple, object) for name in dir(kind))
-"""Attributes of built-in types: a place that may use one says nothing of a method of the same name."""
+"""Attributes of built-in types: a place that may use one says nothing about a method of the same name."""
 
 _MADE_BY_PROGRAMS = re.compile(r"^\.git/|\.pyc$")
 
 log = logging.getLogger(__name__)
 
 Name = tuple[str, str]
-"""The path of a source and a qualified name in it, as `agent.evaluate.occurrences` has it."""
+"""The path of a source and a qualified name in it, in the form that `agent.evaluate.occurrences` reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place that uses a name that is not there any more."""
+    """A place that uses a name that no longer exists."""
 
     path: str
     line: int
     name: str
-    """As it is written there, with what it is an attribute of."""
+    """The name as written there, with the object that it is an attribute of."""
     sure: bool = True
-    """Whether it is this name, and not another of the same spelling."""
+    """Whether it is certainly this name, and not another of the same spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Tracked:
     changed: tuple[str, ...]
     """The files that it touched."""
     sites: tuple[Site, ...]
-    """The places that are still to be updated: those that are sure, by path and line, then those that are rarely
-    written so."""
+    """The places that are still to be updated: first the sure ones, by path and line, then the others, those with the
+    rarest spelling first."""
 
 
 def tracked(provider: Provider, base: Snapshot, state: Snapshot) -> Tracked:
-    """What a state changes of its base, and which references that leaves behind."""
+    """What a state changes in its base, and which outdated references it leaves behind."""
     changes = [each for each in provider.changes(base, state) if not _MADE_BY_PROGRAMS.search(each.path)]
     sources = [change for change in changes if change.path.endswith(".py")]
     with provider.at(base) as before, provider.at(state) as after:
@@ -82,7 +82,7 @@ def _word(name: Name) -> str:
 
 
 def _gone(change: Change, before: Sandbox, text: str) -> Iterator[Name]:
-    """The names that a source defines no more; none while it cannot be parsed."""
+    """The names that a source no longer defines; none while it cannot be parsed."""
     if change.kind == "added":
         return
     if change.kind == "removed":
@@ -114,7 +114,8 @@ def _defined(tree: ast.AST, prefix: str = "") -> frozenset[str]:
 
 
 def _using(box: Sandbox, names: Sequence[Name]) -> dict[str, str]:
-    """The Python sources of the names, those in which one stands, and those of packages, which pass names on."""
+    """The Python sources that define the names, those that contain one, and those of packages, which re-export
+    names."""
     pattern = "|".join(sorted({re.escape(_word(name)) for name in names}))
     found = box.exec(
         ["grep", "-rlwE", "--include=*.py", "--exclude-dir=.git", "--", pattern, "."], timeout_s=LOOK_S
@@ -127,8 +128,8 @@ def _using(box: Sandbox, names: Sequence[Name]) -> dict[str, str]:
 
 
 def _uses(old: Mapping[str, str], new: Mapping[str, str], names: Sequence[Name], defined: set[str]) -> Iterator[Site]:
-    """The uses in the sources of the base state, where they are now. What has only moved is out of date where it is
-    imported."""
+    """The uses in the base state's sources, with their present lines. If a name has only moved, only the places that
+    import it or name its module are outdated."""
     program = [sys.executable, "-P", str(Path(__file__).with_name("occurrences.py"))]
     with TemporaryDirectory() as folder:
         for path, text in old.items():
@@ -158,14 +159,14 @@ def _uses(old: Mapping[str, str], new: Mapping[str, str], names: Sequence[Name],
 
 
 def _moves(old: str, new: str) -> dict[int, int]:
-    """By the numbers of the lines that are left of a text, their numbers now."""
+    """The present line number of each line that remains of a text, by its old number."""
     blocks = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_matching_blocks()
     return {block.a + n + 1: block.b + n + 1 for block in blocks for n in range(block.size)}
 
 
 def _strings(texts: Mapping[str, str], names: Sequence[Name], defined: set[str]) -> Iterator[Site]:
-    """The strings that are a name, or in which it stands as an attribute or is called: `__all__`, what is patched,
-    code that is written."""
+    """The strings that equal a name, or contain it as an attribute or in a call: entries of `__all__`, targets of
+    patches, generated code."""
     words = {_word(name) for name in names if name[1] not in defined and "(" not in name[1]} - UBIQUITOUS
     if not words:
         return

@@ -1,6 +1,6 @@
 """Reproductions: whether tests that a state adds show the issue, and what that is worth.
 
-Law: such a test counts if it fails twice on the base state, for a reason that the issue can give: in the tested code,
+Rule: such a test counts if it fails twice on the base state, for a reason that the issue can give: in the tested code,
 in an assertion, or because a name is missing that the issue names. It guides a search in which no test fails at first,
 and decides nothing: no state is solved by it, and it adds less to a value than goal tests do.
 """
@@ -28,7 +28,7 @@ MOST = 0.9
 """The highest value of an unsolved state."""
 NOTED = 3
 NAMED = 10
-"""Tests that their author is told of before there is a change: each has to show the issue."""
+"""How many tests are named to their author before there is a change: each has to show the issue."""
 MESSAGE_BYTES = 1_500
 
 _OWN_FAULT = re.compile(r"(?:\w+\.)*(?:ImportError|ModuleNotFoundError|NameError|SyntaxError)\b")
@@ -51,11 +51,11 @@ class Finding:
     failing: tuple[str, ...] = ()
     """The tests that fail without the change and do not pass with it."""
     problem: str = ""
-    """Why there are none, for the author of the tests; of tests `alone`, how they fail."""
+    """Why no test shows the issue, for the author of the tests; for tests in `alone`, how they fail."""
     others: int = 0
-    """How many other tests that the state added pass, where some are `shown`."""
+    """How many of the other tests that the state added pass, if some are `shown`."""
     runs: int = 0
-    """Test runs that this took."""
+    """How many test runs this took."""
 
     @property
     def text(self) -> str:
@@ -84,12 +84,12 @@ class Reader:
     statement: str
     """The issue."""
     baseline: SuiteReport
-    """A test that fails there shows nothing new."""
+    """The report of the base state. A test that fails there shows nothing new."""
 
     def found(self, before: Run, after: Run | None, once_more: Run, *, tried: bool = True) -> Finding:
         """The finding from test runs on the unchanged code, with the change, and on the unchanged code once more. Each
-        run is made only if the runs before it have not decided the result. `after` is None in a state that has nothing
-        but tests. Not `tried`: the state changes no file that was there before."""
+        run is made only if the runs before it have not decided the result. `after` is None for a state that adds only
+        tests. Not `tried`: the state changes no file that was there before."""
         first = before()
         failing = self._failures(first)
         if not failing:
@@ -140,7 +140,8 @@ class Reader:
         return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.statement) for name in names)
 
     def _no_failure(self, before: SuiteReport) -> str:
-        """The problem of a state none of whose own tests fails on the base state in the way a reproduction fails."""
+        """The problem to report if none of a state's own tests fails on the base state in the way a reproduction
+        fails."""
         broken = [test for test in before.failures if not self._failed_before(test)]
         if broken:
             why = excerpt(before.messages.get(broken[0], ""), MESSAGE_BYTES)[0]
@@ -156,7 +157,7 @@ class Reader:
 
 
 def _unrepaired(tests: Sequence[str], without: SuiteReport, changed: SuiteReport) -> str:
-    """How tests fail with the change: the first of them in full, others by the line that says what went wrong."""
+    """How tests fail with the change: the first in full, each other one by the line that says what went wrong."""
     first, *others = tests
     message = changed.messages.get(first) or changed.messages.get(file_of(first), "")
     why = excerpt(message or changed.problem, MESSAGE_BYTES)[0]

@@ -46,16 +46,16 @@ from sandboxes import Provider, Snapshot
 class StagedScorer:
     """Runs the goal tests, and the whole suite only if all of them pass. Thread-safe.
 
-    `task.goal_tests` are resolved against the baseline (`agent.evaluate.goal_tests`).
-    If the suite takes too long for `timing`, a state is measured by the tests that its change can reach
-    (`agent.measure.scopes.scopes`), by `spectrum`, which tells what tests execute. `learned` is called with a report
-    that has new facts about the base state. `left_s` returns the seconds left of the run. With `strict`, the whole
-    suite also runs if only some goal tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`).
-    Results for later sessions are kept in `folder`. `ask` returns the function that asks models about a child of a
-    node, `memo` is the run's memo and `tree` its tree: a value that asks models does so when a state is measured
-    for the first time, and again if it is submitted with other declared tests. `foresee` returns what is expected
-    of a state (`agent.evaluate.foresight`), and is called before its tests run for the first time. `known` returns
-    a report from elsewhere, if there is one, which replaces a test run.
+    `task.goal_tests` are resolved against the baseline (`agent.evaluate.goal_tests`). If the suite takes too long for
+    `timing`, a state is measured by the tests that its change can reach (`agent.measure.scopes.scopes`), according to
+    `spectrum`, which records what tests execute. `learned` is called with a report that has new facts about the base
+    state. `left_s` returns the seconds left of the run. With `strict`, the whole suite also runs if only some goal
+    tests pass, so that a gate knows what they broke (`agent.evaluate.improvement`). Results for later sessions are kept
+    in `folder`. `ask` returns the function that asks models about a child of a node, `memo` is the run's memo and
+    `tree` its tree: a value that asks models does so when a state is measured for the first time, and again if it is
+    submitted with other declared tests. `foresee` returns the expected worth of a state (`agent.evaluate.foresight`),
+    and is called before its tests run for the first time. `known` returns a report from elsewhere, if there is one,
+    which replaces a test run.
 
     Raises:
         agent.errors.UsageError: a goal test does not exist, or passes already.
@@ -93,7 +93,7 @@ class StagedScorer:
         self._lock = threading.Lock()
         self._valuing: dict[str, threading.Lock] = {}
         self._worth: dict[str, dict[tuple[tuple[str, str], ...], Evaluation]] = {}
-        """By the state's digest, and by the broken tests that its author declares, with the reasons."""
+        """Evaluations, by the state's digest, then by the broken tests that its author declares, with the reasons."""
         self._strict, self._left_s = strict, left_s
         alone = bool(self.task.goal_tests) or self._measurer.by_scopes
         self._controls = Controls(provider, base, self._measurer.baseline, self._measurer, among_all=not alone)
@@ -134,7 +134,7 @@ class StagedScorer:
         return report, evaluation.foreseen(expected), trial.runs + runs + more
 
     def _expected(self, snapshot: Snapshot, path: tuple[Node, ...]) -> float | None:
-        """What is expected of a state before it is measured; None: nothing, or it was measured already."""
+        """The expected worth of a state; None if there is no expectation, or if the state was measured already."""
         case = self._case(snapshot, path, path[-1].report)
         return self._foresee(case) if not self._worth.get(snapshot.digest) and case.patch() else None
 
@@ -197,7 +197,7 @@ class StagedScorer:
         return tuple(c.path for c in changes if c.kind == "modified" and self._measurer.protection.is_test(c.path))
 
     def debug(self, snapshot: Snapshot, request: Debug) -> str:
-        """What a run of one test shows of its values. It takes one test run, with protected files as in the base state,
+        """Describe the values in a run of one test. This takes one test run, with protected files as in the base state,
         except for added tests.
 
         Raises:
@@ -240,7 +240,7 @@ class StagedScorer:
         )
 
     def reproduction(self, snapshot: Snapshot, report: SuiteReport) -> tuple[Finding | None, int]:
-        """What the tests say that the state adds, where no goal is known, and how many test runs that took."""
+        """The finding from the tests that the state adds, if no goal is known, and how many test runs that took."""
         finding = self.own.look(snapshot) if self._reproducible and report.valid else None
         return finding, finding.runs if finding else 0
 

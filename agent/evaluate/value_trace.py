@@ -16,12 +16,12 @@ from agent.measure.probing.watched import Function, ProbeResult, Series, Watched
 SOURCE_CHARACTERS = 90
 VALUE_CHARACTERS = 200
 CHANGE_CHARACTERS = 60
-"""Of a value beside a line."""
+"""The most characters of a value that are shown beside a line."""
 LINES = 40
-"""Lines shown of one function."""
+"""How many lines of one function are shown."""
 FUNCTIONS = 6
 NAMED = 12
-"""Functions named as alternatives to one that was never called."""
+"""How many functions are named as alternatives to one that was never called."""
 
 
 def describe(probed: ProbedRun, test: str, probes: tuple[Probe, ...]) -> str:

@@ -33,11 +33,11 @@ class Assessment:
     improved: bool
     """Whether nothing broke and, if there are goals, more of them pass than before."""
     broken: tuple[str, ...] = ()
-    """Tests that passed in the base state and do not pass any more."""
+    """Tests that passed in the base state and no longer pass."""
     remarks: tuple[str, ...] = ()
     """Remarks on the patch for people: existing tests that it changes."""
     runs: int = 1
-    """Suite runs that it took."""
+    """The number of suite runs that this took."""
 
 
 class Verifier(Protocol):
@@ -82,7 +82,7 @@ def verify(provider: Provider, root: Node, node: Node, patch: bytes, verifier: V
     """Check whether the node's patch alone, applied to the root, reproduces what the node's state achieved."""
     base = root.snapshot
     if not patch:
-        return Verdict(patch, why="the state differs from the base in nothing that a patch can hold")
+        return Verdict(patch, why="nothing in which the state differs from the base can be put into a patch")
     with TemporarySnapshots(provider) as temporary:
         patched, why = apply_patch(provider, base, patch)
         if patched is None:

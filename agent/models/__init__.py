@@ -76,7 +76,7 @@ class Model(Protocol):
         ...
 
     def sampling(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters of a request made with these, those of the settings included."""
+        """Return all parameters of a request: these, together with those of the settings."""
         ...
 
     def complete(
@@ -103,7 +103,7 @@ class Ask(Protocol):
     def __call__(
         self, model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
     ) -> Completion:
-        """The answer to a conversation.
+        """Return the model's answer to a conversation.
 
         Raises:
             agent.budget.BudgetSpent: the call does not fit into the run's budget. A policy does not catch this.

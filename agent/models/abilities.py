@@ -22,7 +22,7 @@ class Abilities:
 
 
 def abilities(name: str, base_url: str | None = None) -> Abilities:
-    """The model's abilities by litellm's list; unknown for the user's own server."""
+    """The model's abilities according to litellm's list; unknown for the user's own server."""
     entry = entry_of(name, base_url)
     if not entry:
         return Abilities()

@@ -1,7 +1,7 @@
 """Cache marks in prompts, for providers whose prefix cache keeps only what is marked.
 
 Claude models read the longest prefix that an earlier request marked (docs.claude.com, "Prompt caching"), with at most
-four marks per request. A prefix that is not read for its lifetime is forgotten. Writing one that is kept for an hour
+four marks per request. A prefix that is not read within its lifetime is forgotten. Writing one that is kept for an hour
 costs 2 times the prompt's price, for five minutes 1.25 times. Marks are added when a request is sent and are never
 recorded.
 """
@@ -16,7 +16,7 @@ from agent.models import Message
 Lifetime = Callable[[], Literal["5m", "1h"]]
 """Returns how long a marked prefix is kept while it is not read."""
 SLOW_S = 150.0
-"""A test run that takes longer leaves too little of five minutes for the turns around it."""
+"""A test run that takes longer leaves too little of the five minutes for the turns around it."""
 
 _PROVIDERS = frozenset({"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"})
 """Providers to which litellm passes the marks on."""

@@ -37,9 +37,9 @@ class Client:
         halt: Halt | None = None,
         retry: Retry | None = None,
     ) -> None:
-        """`price` has the fields of `Price` in order; `body` has further fields of each request, which override ours;
-        `max_concurrent` limits all models of the provider together; with `warm`, requests with a common prefix wait for
-        the first of them (`agent.models.warming`)."""
+        """`price` has the fields of `Price` in order; `body` has further fields of each request, which override all
+        others; `max_concurrent` limits all models of the provider together; with `warm`, requests with a common prefix
+        wait for the first of them (`agent.models.warming`)."""
         self.price = None if price is None else Price(*price)
         self.parameters = Parameters(temperature, reasoning_effort, thinking_tokens, dict(body or {}))
         self.streams = stream

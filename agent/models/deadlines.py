@@ -1,7 +1,7 @@
 """The four deadlines of an answer, and reading an answer that may stall at any byte.
 
-Law: no caller waits for an answer beyond its deadlines or beyond a halt, whatever the server does. So a separate thread
-reads the answer, and is cut off when it is late.
+Invariant: no caller waits for an answer beyond its deadlines or beyond a halt, whatever the server does. So a separate
+thread reads the answer, and is cut off when it is late.
 """
 
 from __future__ import annotations

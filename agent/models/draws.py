@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 
 
 def draw(slot: Slot, pace: Pace, ask: Callable[[int], Sequence[Completion]]) -> Completion:
-    """Get answers for a slot and those that go with it by `ask(count)`; return the first and hand the others out. A
-    provider that refuses several answers is asked for one, whose usage includes that of the refusal. Neither such a
-    provider nor one that gives fewer is asked for several again.
+    """Get answers with `ask(count)` for a slot and the slots that wait with it; return the first and hand out the
+    others. A provider that refuses several answers is asked for one, whose usage includes that of the refusal. It is
+    not asked for several again, nor is a provider that returned fewer.
 
     Raises:
         agent.errors.RamifyError, agent.models.retry.Transient: as `ask`.

@@ -28,7 +28,7 @@ _NO_TOOLS = re.compile(
     r"|(?:tools?|functions?)['\"`]?(?: call\w*)? (?:is|are) not |un(?:supported|known|recognized) [^.]*\btools\b",
     re.I,
 )
-"""Messages of servers that take no tools (Ollama, OpenRouter, vLLM, llama.cpp, SGLang, OpenAI, ...)."""
+"""Messages of servers that do not support tools (Ollama, OpenRouter, vLLM, llama.cpp, SGLang, OpenAI, ...)."""
 
 
 def meaning(error: APIError, model: str) -> RamifyError | Transient:
@@ -53,9 +53,7 @@ def fault(
     if status in (None, 400, 413, 422) and _TOO_LONG.search(words):
         return TooLong(f"the conversation is too long for {text}")
     if status in (400, 404, 405, 422, 500, 501) and _NO_TOOLS.search(message):
-        return ToolsRefused(
-            f"the server takes no tools: {text}; with model.tool_calls=text they are described in words"
-        )
+        return ToolsRefused(f"the server does not support tools: {text}; model.tool_calls=text describes them in words")
     if status in (401, 403):
         return ModelError(f"the provider refuses the key: {text}")
     if status == 404:

@@ -25,8 +25,8 @@ def is_own_server(base_url: str | None) -> bool:
 
 
 def entry_of(name: str, base_url: str | None = None) -> Mapping[str, Any]:
-    """What litellm's list says of a model; empty if it does not have the model. For the user's own server the list is
-    not loaded."""
+    """What litellm's list says about a model; empty if it does not have the model. For the user's own server the list
+    is not loaded."""
     if name.startswith("openai/") and is_own_server(base_url):
         return {}
     entries = load().model_cost

@@ -23,8 +23,8 @@ class Slot:
     begun: Callable[[], None] = lambda: None
     """To be called as soon as the answer begins."""
     others: list[Slot] = field(default_factory=list)
-    """Those that wait for another draw of the same question. This one's request gives each of them an `answer`; those
-    that get none send their own request afterwards."""
+    """Slots that wait for another draw of the same question. This slot's request gives each of them an `answer`; a slot
+    that gets none sends its own request afterwards."""
     answer: Completion | None = None
     """The answer that came with another request, so that no request is needed."""
     taken: bool = False
@@ -40,11 +40,11 @@ class Pace:
 
     def __init__(self) -> None:
         self.most: int | None = None
-        """Most concurrent requests, at least 1; None is no limit."""
+        """The most concurrent requests, at least 1; None means no limit."""
         self.several = True
         """Whether waiting requests that differ only in their seeds are sent as one."""
         self.answered = False
-        """Whether the provider's server has ever answered, be it with an error."""
+        """Whether the provider's server has ever answered, even if with an error."""
         self.behind: list[Slot] = []
         """The threads that wait now for the answer to another thread's request to begin."""
         self._asking = 0
@@ -61,7 +61,7 @@ class Pace:
     def slot(
         self, pause: Callable[[float], None], now: Callable[[], float] = time.monotonic, prompt: Prompt = NO_PROMPT
     ) -> Iterator[Slot]:
-        """Wait by calls of `pause(seconds)` until the request may be sent; the block is the request.
+        """Wait, by calling `pause(seconds)`, until the request may be sent. The block has to make the request.
 
         Raises:
             Exception: whatever `pause` raises, which ends the waiting.
@@ -84,7 +84,7 @@ class Pace:
                 self.behind = [other for other in self.behind if other is not slot]
 
     def _wait_s(self, slot: Slot, now: Callable[[], float], until: float) -> float | None:
-        """None if the request may be sent, or is answered. Else the seconds to pause before the next check."""
+        """The seconds to pause before the next check; None if the request may be sent or is answered."""
         with self._changed:
             if slot.answer is not None:
                 return None
@@ -135,7 +135,7 @@ _lock = threading.Lock()
 
 
 def pace_of(provider: str, most: int | None = None) -> Pace:
-    """The pace shared by all models of a provider in this process. The most recent `most` that is not None holds."""
+    """The pace shared by all models of a provider in this process. The most recent `most` that is not None applies."""
     with _lock:
         pace = _paces.setdefault(provider, Pace())
         pace.most = most if most is not None else pace.most

@@ -1,7 +1,7 @@
 """The parameters of a request, from the settings and from the call.
 
-Law: parameters are recorded as they were set, whichever client sends them; each client sends those that its model
-takes.
+Invariant: parameters are recorded as they were set, whichever client sends them. Each client sends only those that its
+model accepts.
 """
 
 from __future__ import annotations

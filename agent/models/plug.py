@@ -1,7 +1,7 @@
 """Plug: the socket of an httpx connection, which any thread can pull to wake the reader.
 
-Law: only the thread that reads from a socket closes it, because the file descriptor of a closed socket may belong to
-another file by the next read. Other threads only shut it down, which wakes the reader.
+Invariant: only the thread that reads from a socket closes it, because the file descriptor of a closed socket may belong
+to another file by the next read. Other threads only shut it down, which wakes the reader.
 """
 
 from __future__ import annotations

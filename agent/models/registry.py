@@ -53,7 +53,8 @@ def _openai(name: str, deadlines: Deadlines, *, cache_ttl: object = None, **sett
 
 
 def _responses(name: str, deadlines: Deadlines, own_server: bool, **settings: Any) -> Model:
-    """Whether a model reasons is looked up for OpenAI's own server; for other servers a configured effort tells."""
+    """Whether a model reasons is looked up for OpenAI's own server; for other servers, a configured effort implies that
+    it does."""
     from agent.models.responses import ResponsesModel
 
     thinks = settings.get("reasoning_effort") is not None if own_server else reasons(name.partition("/")[2])
@@ -68,7 +69,7 @@ PROVIDERS = {"claude": "anthropic", "gemini": "gemini", "gpt": "openai", "o1": "
 
 
 def _whose(name: str) -> str:
-    """What to write for a model that was named without its provider."""
+    """The advice for a model that was named without its provider."""
     for beginning, provider in PROVIDERS.items():
         if name.startswith(beginning):
             return f"model {name!r}: write {provider}/{name}"

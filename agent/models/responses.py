@@ -144,7 +144,7 @@ def _completion(body: Any, model: str, price: Price | None) -> Completion:
         calls = tuple(ToolCall(i["call_id"], i["name"], i["arguments"]) for i in items if i["type"] == "function_call")
         cut_off = (body.get("incomplete_details") or {}).get("reason") or ""
     except (AttributeError, KeyError, TypeError) as error:
-        raise Transient(f"{model}: the answer is no response: {error!r}", usage=spent) from error
+        raise Transient(f"{model}: the answer is not a response: {error!r}", usage=spent) from error
     finish = cut_off.replace("max_output_tokens", "length") or ("tool_calls" if calls else "stop")
     message = signed({**Completion(text, calls).message, ITEMS: items}, model)
     return Completion(text, calls, spent, finish, message)

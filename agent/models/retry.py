@@ -53,7 +53,7 @@ class Retry:
     first_s: float = 1.0
     most_s: float = 60.0
     patience_s: float = 300.0
-    """A provider that asks for a longer wait has failed for good."""
+    """The longest wait that is accepted; a provider that asks for a longer one has failed for good."""
     sleep: Callable[[float], bool | None] = Halt().sleep
     """Sleeps for these seconds; returns True if the run has ended meanwhile."""
     now: Callable[[], float] = time.monotonic

@@ -1,7 +1,7 @@
 """A model that scores given texts and generates none.
 
-For `texts`, it answers with the log-probability of each after the one message, as `Completion.logprobs`. The server
-needs the older OpenAI interface with `echo` and `logprobs`, as vLLM has it (`/v1/completions`).
+It returns the log-probability of each of `texts` as a continuation of the one message, in `Completion.logprobs`. The
+server needs the older OpenAI interface with `echo` and `logprobs`, as vLLM has it (`/v1/completions`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class ScoringModel:
 
 
 def _sum(logprobs: Mapping[str, Any], begin: int) -> float:
-    """Raises ValueError if the tokens are not those of the prompt and the text, but of an answer, for example."""
+    """Sum the log-probabilities from the character `begin` on. Raises ValueError if the tokens are not those of the
+    prompt and the text."""
     offsets = logprobs["text_offset"]
     terms = [p for offset, p in zip(offsets, logprobs["token_logprobs"], strict=True) if offset >= begin]
     if not terms or offsets[0] != 0:

@@ -1,7 +1,7 @@
 """Switchboard: gives each call of litellm its own connection, so that another thread can hang up on it.
 
-litellm takes one httpx client for most of its providers, and one transport for the clients that it makes for the rest.
-Neither learns to which call a request belongs. So a thread's requests go over the line that the thread holds.
+litellm uses one httpx client for most of its providers, and one transport for the clients that it makes for the rest.
+Neither knows which call a request belongs to. So a thread's requests go over the line that the thread holds.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Switchboard(httpx.BaseTransport):
 
     @contextmanager
     def over(self, line: Line) -> Iterator[None]:
-        """Send the requests of this thread within the block over this line, which ends with an error or a pulled
-        plug."""
+        """Send this thread's requests over this line while the block runs. An error or a pulled plug closes the
+        line."""
         self._held.line = line
         ended_well = False
         try:

@@ -21,7 +21,7 @@ a shorter one is not worth a wait."""
 KEPT_S = 300.0
 """A prefix that was not read for this long is cold again: the shortest time that hosted providers promise."""
 MOST = 20_000
-"""Blocks that are remembered; the least recently read are forgotten first."""
+"""How many blocks are remembered; the least recently read are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)

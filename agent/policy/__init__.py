@@ -84,7 +84,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What to do next. Without actions and message, nothing is left to propose here, and the node is closed."""
+    """A turn. Without actions and a message, the policy has nothing left to propose here, and the node is closed."""
 
     actions: tuple[Action, ...]
     message: str = ""
@@ -97,8 +97,8 @@ class Proposal:
     final: bool = True
     """True: the expansion ends here and its state is measured; False: the policy first wants to see observations."""
     line_end: str = ""
-    """Why the line of work ends with this turn, or with the one before where nothing is proposed; empty if it
-    continues or ends with a `submit`."""
+    """Why the line of work ends with this turn, or with the previous one if nothing is proposed; empty if it continues
+    or ends with a `submit`."""
 
 
 class Policy(Protocol):
@@ -113,7 +113,7 @@ class Policy(Protocol):
         ...
 
     def propose(self, position: Position, rng: Random) -> Proposal:
-        """The next turn.
+        """Propose the next turn.
 
         Raises:
             agent.errors.ModelError, agent.errors.PolicyError: nothing can be proposed; the message says why.

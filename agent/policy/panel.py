@@ -35,7 +35,7 @@ class PolicyStats(View):
 @dataclass(frozen=True, slots=True)
 class Panel:
     """Thompson sampling over the policies at a node. MARS^2 (arXiv 2604.14564) samples like this over pairs of agent
-    and node; the formula is our own.
+    and node; the formula is Ramify's own.
 
     For each policy, a number is drawn from `Beta(m * trust + s, (1 - m) * trust + n - s)`. `n` counts the expansions
     that it began at the node, including those in flight or without result. `s` is the sum of its children's values

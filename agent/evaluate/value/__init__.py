@@ -40,7 +40,7 @@ class EvaluationInput:
     patch_of: Callable[[Node], bytes] = lambda node: b""
     """As `patch`, for another state."""
     own_tests: str = ""
-    """What the tests that the state adds showed, as their author is told; empty if it adds none or they are not run."""
+    """The results of the tests that the state adds, in words; empty if it adds none or they are not run."""
     submission: Submit | None = None
     """How the state's author submitted it; None: it was not submitted."""
     known: Evaluation | None = None

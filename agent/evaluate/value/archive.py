@@ -1,4 +1,4 @@
-"""The archive of a run as a judge sees it: the states that can be returned to, a line each."""
+"""The archive of a run as a judge sees it: the states that can be returned to, one line each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent.run.tree.tree import Tree
 from agent.untrusted import one_line
 
 NEW = "new"
-"""What a judge calls the state that it is asked about, which has no number yet."""
+"""The name, for a judge, of the state that it is asked about, which has no number yet."""
 MOST = 40
-"""States that are shown: the best and, among equals, the newest."""
+"""How many states are shown: the best and, among equals, the newest."""
 SHOWN_BYTES = 12_000
 FAILING = 3
-"""Failing tests that are named."""
+"""How many failing tests are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Archive:
 
     shown: str
     digests: Mapping[str, str]
-    """The digest of each, by what a judge calls it."""
+    """The digest of each state, by its name for the judge."""
 
     def read_choice(self, text: str) -> str:
         """The digest of the state that an answer chooses.
@@ -42,8 +42,8 @@ class Archive:
 
 
 def archived(case: EvaluationInput) -> Archive:
-    """The states of the case's tree that may be expanded, without those in which nothing of interest was found, and the
-    state of the case."""
+    """The states of the case's tree that may be expanded, except those in which nothing of interest was found, and the
+    case's own state."""
     assert case.tree is not None
     tree = case.tree
     open_states = [node for node in tuple(tree) if tree.expandable(node.id) and not node.evaluation.dull]

@@ -27,8 +27,8 @@ ANSWERS = ("yes", "no", "unclear")
 class Checklist:
     """One request per state, and one per run that makes the list for all candidates.
 
-    The opinion is the fraction of items answered with yes; items without an answer are unclear. Lists that a model
-    makes for one instruction and answers item by item are TICK's (arXiv 2410.03608).
+    The opinion is the fraction of items answered with yes; items without an answer are unclear. TICK (arXiv 2410.03608)
+    introduced lists that a model makes for one instruction and answers item by item.
     """
 
     model: Model

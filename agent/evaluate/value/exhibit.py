@@ -1,7 +1,7 @@
 """The text that a judge sees: first the issue, which is the same for every candidate, then the candidate.
 
-Law: all untrusted text (the issue, the change, the output of tests) is enclosed in fences and cut to a limit: head and
-tail remain, with the number of omitted bytes.
+Invariant: all untrusted text (the issue, the change, the output of tests) is enclosed in fences and cut to a limit:
+head and tail remain, with the number of omitted bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agent.untrusted import fence, issue_text, terminal_text, visible
 ISSUE_BYTES = 30_000
 PATCH_BYTES = 40_000
 CONTEXT = 10
-"""How many unchanged lines a judge sees around each change: what decides may stand a few lines away."""
+"""How many unchanged lines a judge sees around each change: the decisive code may be a few lines away."""
 NOTES_BYTES = 6_000
 SPEECH_BYTES = 8_000
 ASSESSMENT_BYTES = 2_000
@@ -55,7 +55,7 @@ def shown_candidate(
     own_tests: str = "",
     contradicted: str = "",
 ) -> str:
-    """A change against the base state, whose report is `before`, and what tests say of it, as counts and in words.
+    """A change against the base state, whose report is `before`, and what tests say about it, as counts and in words.
     `own_tests`: what the tests that the change adds showed (`EvaluationInput.own_tests`). `contradicted`: the broken
     tests that its author says the issue contradicts, with the reasons."""
     texts = {"details": notes, "own_tests": own_tests, "contradicted": contradicted}
@@ -94,7 +94,7 @@ def fenced(name: str, text: str, limit: int) -> str:
 
 
 def speech(name: str, text: str) -> str:
-    """A speech of a debate, for whoever judges it."""
+    """A speech of a debate, for the model that judges it."""
     return fenced(f"speech-{name}", text, SPEECH_BYTES)
 
 

@@ -26,7 +26,7 @@ from agent.task import Task
 ANSWERS = ("yes", "no")
 ASKED: Mapping[str, Any] = {"temperature": 0.0, "max_tokens": 1, "logprobs": True, "top_logprobs": 20}
 LENGTHS = (1.0, 0.5, 0.2)
-"""The fractions of the question that are tried where the model has little room."""
+"""The fractions of the question that are tried in turn, until one fits the model's context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Prm:
     such a value (arXiv 2406.03816)."""
 
     model: Model
-    """Its server gives the log-probabilities of the likeliest tokens, as vLLM does."""
+    """The verifier. Its server has to return the log-probabilities of the likeliest tokens, as vLLM does."""
 
     def evaluate(self, case: EvaluationInput) -> Evaluation:
         """The value by tests, lifted by the reward."""
@@ -67,8 +67,8 @@ class Prm:
 def verifier_question(
     task: Task, before: SuiteReport, after: SuiteReport, patch: bytes, notes: str, length: float = 1.0
 ) -> str:
-    """What the verifier is asked about a state with this patch against the base state, whose report is `before`.
-    `notes`: what the tests say of the state in words. `length`, in (0, 1], scales all limits."""
+    """The question to the verifier about a state with this patch against the base state, whose report is `before`.
+    `notes`: what the tests say about the state, in words. `length`, in (0, 1], scales all limits."""
     candidate = shown_candidate(before, after, patch, notes, length)
     return render("verifier", issue=shown_issue(task, length), candidate=candidate).strip()
 

@@ -19,7 +19,7 @@ BEST_UNSOLVED = 0.9
 GETS_FURTHER = 0.25
 LEAST_HARM = 0.1
 LEAST_HARM_OF_MANY = 0.2
-"""For a test run that was cut short, so that the number of broken tests is unknown."""
+"""The least harm of a test run that was cut short, so that the number of broken tests is unknown."""
 MESSAGE_BYTES = 1_500
 NOTED = 3
 

@@ -1,6 +1,6 @@
 """Combine the opinions of models with the evaluation by tests.
 
-Law: tests decide. An opinion adds to the value of a state, but always less than one more passing goal test would.
+Invariant: tests decide. An opinion adds to the value of a state, but always less than one more passing goal test would.
 Whether a state is solved, harmed or invalid does not depend on any opinion.
 """
 
@@ -45,7 +45,7 @@ class Opinion:
     interest: float | None = None
     """In [0, 1]: how much can be learned by continuing from the state, whatever its worth."""
     return_to: str = ""
-    """The digest of the state to go on from; empty: the critic chose none."""
+    """The digest of the state to continue from; empty if the critic chose none."""
 
 
 Critic = Callable[[EvaluationInput, Evaluation], Opinion]
@@ -124,7 +124,7 @@ def _hear(case: EvaluationInput, tests: Evaluation, critics: Mapping[str, Critic
 
 
 def _parts(case: EvaluationInput, tests: Evaluation, opinions: Mapping[str, Opinion], critics: int) -> dict[str, float]:
-    """The opinions as parts of an evaluation, for which so many critics were asked."""
+    """The opinions as parts of an evaluation; `critics` is the number of critics that were asked."""
     parts = {name: opinion.worth for name, opinion in opinions.items()} | _verdict(case, tests, opinions.values())
     if interests := [opinion.interest for opinion in opinions.values() if opinion.interest is not None]:
         parts["interest"] = fmean(interests)

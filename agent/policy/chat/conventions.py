@@ -1,7 +1,7 @@
 """Conventions: the repository's own files with instructions for contributors.
 
-Laws: they are read once a run, in the base state, and recorded, so that every conversation in every session begins with
-the same bytes. They are untrusted: anyone who can change the repository can write them.
+Invariants: they are read once per run, in the base state, and recorded, so that every conversation in every session
+begins with the same bytes. They are untrusted: anyone who can change the repository can write them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ CONVENTIONS = "conventions"
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")
 """Files in the root of the repository, the most important first."""
 MOST_BYTES = 8_000
-"""The size of all files together."""
+"""The most bytes of all files together."""
 FILE_BYTES = 1 << 18
-"""A larger file was not written by a person, and is not read."""
+"""The size of the largest file that is read; no person writes a larger one."""
 REFERENCE_CHARACTERS = 120
-"""A longer text is more than a reference to another file."""
+"""The length of the longest text that can be a mere reference to another file."""
 
 _HEADING = re.compile(r"^#.*$", re.MULTILINE)
 _SENTENCES = re.compile(r"[.!?]\s+\S")
@@ -38,13 +38,13 @@ class Convention:
 
     name: str
     text: str
-    """The beginning of the file, without what its rendered page does not show."""
+    """The beginning of the file, without text that the rendered page hides."""
     left_out: int = 0
     """How many bytes of the file are missing from the text."""
 
 
 def conventions(provider: Provider, base: Snapshot, memo: Memo) -> tuple[Convention, ...]:
-    """The conventions in the base state; empty where the repository has no such files.
+    """The conventions in the base state; empty if the repository has no such files.
 
     Raises:
         sandboxes.SandboxError: the base state cannot be read.
@@ -84,7 +84,7 @@ def _read(box: Sandbox) -> Iterator[tuple[str, str]]:
 
 
 def _distinct(texts: Mapping[str, str]) -> list[Convention]:
-    """Each text once, without files that only refer to another one."""
+    """Return each text once, leaving out files that only refer to another one."""
     first = {texts[name]: name for name in reversed([*texts])}
     kept = [name for name, text in texts.items() if text and first[text] == name]
     return [Convention(name, texts[name]) for name in kept if not _refers(texts[name], {*kept} - {name})]

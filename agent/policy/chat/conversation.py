@@ -1,7 +1,8 @@
-"""A conversation about to be sent, shortened to the model's context: the oldest results are left out first.
+"""Shortens a conversation to the model's context before it is sent: the oldest results are left out first.
 
-Law: nothing is left out while everything fits, and then a lot at once, so that successive requests keep a common
-prefix. Each turn records how many earlier turns were sent without their results (`agent.policy.chat.transcript.pack`).
+Invariant: nothing is left out while everything fits. After that, many results are left out at once, so that successive
+requests keep a common prefix. Each turn records how many earlier turns were sent without their results
+(`agent.policy.chat.transcript.pack`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from agent.policy.chat.transcript import branch, left_out
 FULL = 0.8
 """The share of the context above which results are left out; the rest is for the answer."""
 KEPT = 0.5
-"""The share of the context that is aimed at then."""
+"""The share of the context that a shortened conversation fills."""
 
 
 def capped(context_tokens: int | None, soft_cap: int) -> int:
@@ -31,7 +32,7 @@ def capped(context_tokens: int | None, soft_cap: int) -> int:
 
 
 def context_bytes(context_tokens: int | None, share: float = 1.0) -> int | None:
-    """A share of a model's context in bytes; None where the context is unknown."""
+    """A share of a model's context in bytes; None if the context is unknown."""
     return None if context_tokens is None else int(context_tokens * share * BYTES_PER_TOKEN)
 
 
@@ -47,7 +48,7 @@ class Conversation:
         most_turns: int = TURNS,
     ) -> None:
         """`request` comes last, after the turns of the branch. `context_tokens`: the model's context, if known.
-        `most_turns`: the number of turns that the model is told it has."""
+        `most_turns`: the turn limit that the model is told."""
         self._position = position
         self._dialect = dialect
         self._request = request
@@ -74,12 +75,12 @@ class Conversation:
         return len(json.dumps([self.tools(), self.messages()])) / BYTES_PER_TOKEN
 
     def tools(self) -> Sequence[Mapping[str, Any]]:
-        """The tools that the request offers; `debug` only where pytest runs the tests."""
+        """The tools that the request offers; `debug` only if pytest runs the tests."""
         return self._dialect.tools(debug=self._debug)
 
     def shorten(self) -> bool:
         """Leave out more results, so that about half of the conversation remains. The last turn keeps its results.
-        Returns False where nothing more can be left out."""
+        Return False if nothing more can be left out."""
         before = self.left_out
         self._shorten(self.tokens() / 2)
         return self.left_out > before

@@ -1,4 +1,5 @@
-"""The two ways in which a model calls tools: natively through its provider, or as text in its answer."""
+"""Tool dialects: offer tools to a model, parse its answer into actions, and write calls and results as messages. Tools
+are called natively through the provider's API, or as text in the answer."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class ParsedReply:
     actions: tuple[Action, ...] = ()
     """The calls in order. One that cannot be parsed is `agent.actions.Invalid`."""
     problems: tuple[str, ...] = ()
-    """Where no call can be carried out: the problem of each call; otherwise empty."""
+    """The problem of each call, if none can be carried out; otherwise empty."""
 
     @property
     def readable(self) -> bool:
@@ -52,11 +53,11 @@ class ToolDialect(Protocol):
         ...
 
     def parse(self, answer: Completion) -> ParsedReply:
-        """The answer's words and actions."""
+        """Parse an answer into words and actions."""
         ...
 
     def format_error(self, reply: ParsedReply, *, cut_off: bool) -> list[Message]:
-        """An answer with nothing to carry out, followed by how to correct it."""
+        """The messages that send back an answer with nothing to carry out and say how to correct it."""
         ...
 
     def uses_dialect(self, message: Message) -> bool:
@@ -64,11 +65,11 @@ class ToolDialect(Protocol):
         ...
 
     def render_turn(self, key: str, text: str, actions: Sequence[Action]) -> Message:
-        """A turn that was taken in another way, written in this dialect. Each turn needs its own `key`."""
+        """A turn of another dialect or policy, written in this dialect. Each turn needs its own `key`."""
         ...
 
     def results(self, message: Message, actions: Sequence[Action], results: Sequence[str]) -> list[Message]:
-        """The messages that report the results of an answer's calls, one text a call."""
+        """The messages that report the results of an answer's calls, one text per call."""
         ...
 
     def to_wire(self, messages: Sequence[Message]) -> list[Message]:
@@ -189,7 +190,7 @@ def _native_result(call: Mapping[str, Any], text: str) -> Message:
 
 def _readable(call: Mapping[str, Any]) -> dict[str, Any]:
     """A call that servers accept: they refuse a conversation with arguments that are not a JSON object, or with a name
-    that holds other characters than letters, digits, `_` and `-`."""
+    that contains anything but letters, digits, `_` and `-`."""
     function = {**call["function"], "name": _NAME.sub("_", call["function"]["name"])[:64] or "_"}
     return {**call, "function": function if is_object(function["arguments"]) else {**function, "arguments": "{}"}}
 
@@ -206,5 +207,5 @@ def _tagged(action: Action) -> str:
 
 
 def _joined(row: Sequence[Message]) -> Iterator[Message]:
-    """The messages of one speaker as one message; where there are several, only their texts are kept."""
+    """Merge the messages of one speaker into one. If there are several, only their texts are kept."""
     yield row[0] if len(row) == 1 else {"role": row[0]["role"], "content": "\n\n".join(str(m["content"]) for m in row)}

@@ -1,7 +1,7 @@
 """Earlier rounds: the message that tells every rollout of a later round about the rounds before.
 
-Law: the message holds nothing but summaries and a plan, the summaries fenced and cut to a limit. The messages before it
-do not change, so that conversations of all rounds share a prefix.
+Invariant: the message contains only summaries and a plan, and the summaries are fenced and cut to a limit. The messages
+before it do not change, so that conversations of all rounds share a prefix.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from agent.run.rollouts import RoundPlan, Summary
 from agent.untrusted import fence
 
 BRIEFING_BYTES = 24_000
-"""The size of all summaries together."""
+"""The most bytes of all summaries together."""
 ITEMS = 10
-"""The items shown of each list in a summary."""
+"""How many items of each list in a summary are shown."""
 
 
 def briefed(position: Position, most_bytes: int | None = None) -> list[Message]:
-    """The message before the first turn of a rollout of a later round; none elsewhere, or where nothing is known.
-    `most_bytes`: the size of the summaries, where the context is short."""
+    """The message before the first turn of a rollout of a later round; none elsewhere, or if nothing is known.
+    `most_bytes`: the size limit of the summaries if the context is short."""
     briefing = position.briefing
     if briefing is None or len(position.path) > 1 or position.steps:
         return []

@@ -13,7 +13,7 @@ LOOK_S = 30.0
 
 
 def layout(provider: Provider, base: Snapshot, memo: Memo) -> str:
-    """The names in the root of the base state and in its `src`, folders with a slash; read once a run.
+    """The names in the root of the base state and in its `src`, folders with a slash; read once per run.
 
     Raises:
         sandboxes.SandboxError: the base state cannot be read.

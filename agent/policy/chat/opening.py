@@ -1,4 +1,4 @@
-"""What a model is told before it answers: the task, the state of its work, and earlier attempts."""
+"""The messages that a model reads before it answers: the task, the state of its work, and earlier attempts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PROMPTS = (*(name for name in names() if name.startswith("chat_")), *ANGLES, "m
 ISSUE_BYTES = 60_000
 NOTE_BYTES = 1_000
 CHANGES_BYTES = 3_000
-"""The size of an earlier attempt's patch."""
+"""The most bytes shown of an earlier attempt's patch."""
 OUTCOME_BYTES = 3_000
-"""The size of what the tests and a judge say about a state."""
+"""The most bytes of what the tests and a judge say about a state."""
 ISSUE_SHARE = 0.25
 """The share of the context for the issue."""
 RESULT_SHARE = 0.2
@@ -37,10 +37,10 @@ CONVENTIONS_SHARE = 0.5
 TURNS = 100
 """The default number of turns of a line of work."""
 FAILURES = 3
-"""Goal tests that are shown with their message."""
+"""How many goal tests are shown with their messages."""
 GOALS = 20
 FAILED_BEFORE = 5
-"""Tests that failed before and are no goals: how many are named."""
+"""How many tests are named that failed before and are not goals."""
 ATTEMPTS = 3
 TURNS_LEFT = (15, 5)
 """The numbers of turns left at which a model is reminded of them."""
@@ -52,7 +52,7 @@ def opening(
     """The two messages that begin every conversation about a task. They do not depend on the node, so a provider can
     cache them.
 
-    `instructions`: how to call the tools, where the API does not say so. `context_bytes`: the size of the model's
+    `instructions`: how to call the tools, if the API does not tell the model. `context_bytes`: the size of the model's
     context; None: unknown. `turns`: the number of turns that the model has.
     """
     report, conventions = position.path[0].report, position.conventions()
@@ -121,8 +121,8 @@ def _repository_conventions(files: Sequence[Convention], issue_bytes: int | None
 
 
 def remembered(position: Position, most_bytes: int | None) -> list[Message]:
-    """Lessons from repairs of other issues, before the first turn of an expansion; no message where there are none.
-    `most_bytes`: their size, where the context is short."""
+    """Lessons from repairs of other issues, before the first turn of an expansion; no message if there are none.
+    `most_bytes`: their size limit if the context is short."""
     text = position.recall()
     text = text if most_bytes is None else excerpt(text, most_bytes)[0]
     return [_user("chat_memory", remembered=text, fence=fence("memory", text))] if text else []
@@ -132,7 +132,7 @@ def situation(
     position: Position, *, reflect: bool = False, variation: Variation | None = None, plan: str = ""
 ) -> list[Message]:
     """The message before the first turn from a node: the node's results, earlier attempts, and a person's hint; no
-    message where there is nothing to say. Attempts are independent: the model sees only those that tests show wrong.
+    message if there is nothing to say. Attempts are independent: the model sees only those that tests show wrong.
 
     `reflect`: below the root, ask the model to think again first. `variation` and `plan`: how to begin and what to
     follow, unless a strategy or a person says so.
@@ -167,7 +167,7 @@ def situation(
 
 
 def _first_a_test(position: Position) -> str:
-    """What a line of work is told that begins with a test; empty where goal tests show the issue already."""
+    """The text that asks a line of work to begin with a test; empty if goal tests show the issue already."""
     wanted = position.kind == REPRODUCTION and not position.task.goal_tests
     return render("chat_reproduce").strip() if wanted else ""
 

@@ -1,9 +1,9 @@
 """The plan tree: plans that begin with the same steps share them, and each step is carried out once for all of them.
 
-Laws: the n-th attempt at a state carries out the n-th of its next steps, in the order of the plans. Where all steps
-were tried, or the state has a lower value than its parent, nothing is left to propose, so the search returns to the
-nearest state with an open step. Only the base state has further children, which are free to choose. A step whose
-answers cannot be read is asked for once more, and then skipped by name.
+Rules: the n-th attempt at a state carries out the n-th of its next steps, in the order of the plans. If all steps were
+tried, or the state has a lower value than its parent, nothing is left to propose, so the search returns to the nearest
+state with an open step. Only the base state has further children, which are free to choose. A step whose answers cannot
+be read is asked for once more, and then skipped by name.
 
 Merging plans by their common beginnings, and backtracking on that tree, is from Tree-Planner (arXiv 2310.08582). There
 the model chooses a step at each state; here steps are taken in the order of the plans, the likeliest first.
@@ -56,8 +56,8 @@ class PlanStep:
 
 
 def carried_out(step: PlanStep | None, seed: int, ask: Callable[[int], _T]) -> _T:
-    """The result of `ask` for the seed. If it is to carry out a step and fails, it is asked once more with the next
-    seed: the next attempt will be for another step.
+    """Return the result of `ask` for the seed. If it fails for a step of a plan, ask once more with the next seed,
+    because the next attempt is made for another step.
 
     Raises:
         agent.errors.PolicyError: as `ask`; for a step, the message names it.
@@ -92,7 +92,7 @@ def _branch(plans: Sequence[AttemptPlan]) -> Branch:
 
 
 def plan_path_of(position: Position, policy_id: str) -> PlanPath | None:
-    """The position's path in the policy's plan tree; None outside of it, or where a hint or a briefing comes first."""
+    """The position's path in the policy's plan tree; None outside of it, or if a hint or a briefing comes first."""
     if position.hint or position.briefing:
         return None
     if len(position.path) == 1:

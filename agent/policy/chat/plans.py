@@ -1,9 +1,9 @@
 """Plans: several approaches to a repair, drawn with one call and shared by all attempts at the base state.
 
-Laws: plans are drawn once for a run and model, and recorded at the root. The n-th child of the root gets the n-th plan,
-at the end of its first request, so that all conversations share a prefix. A search that returns to the root continues
-with the next plan. Common beginnings may be done once for all plans (`agent.policy.chat.plan_tree`). Drawing plans with
-one call is from Tree-Planner (arXiv 2310.08582).
+Invariants: plans are drawn once for a run and model, and recorded at the root. The n-th child of the root gets the n-th
+plan, at the end of its first request, so that all conversations share a prefix. A search that returns to the root
+continues with the next plan. Common beginnings may be done once for all plans (`agent.policy.chat.plan_tree`). Drawing
+plans with one call is from Tree-Planner (arXiv 2310.08582).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AttemptPlan(TypedDict):
 
 
 def wanted_plans(count: int, *, merged: bool = False) -> list[Message]:
-    """The question for plans. `merged`: their common beginnings will be done once."""
+    """The question for plans. `merged`: their common beginnings are carried out only once."""
     return [{"role": "user", "content": render("chat_plans", wanted=count, merged=merged)}]
 
 
@@ -48,8 +48,8 @@ def telling(plan: AttemptPlan, *, first: bool) -> str:
 
 
 def read_plans(text: str, most: int) -> list[AttemptPlan]:
-    """The plans in an answer, in order, without repetitions. Of a number, the last version counts. Other text is
-    ignored, and so is a plan without a cause or a step.
+    """The plans in an answer, in order, without repetitions. If a number occurs twice, the later plan counts. Other
+    text is ignored, and so is a plan without a cause or a step.
 
     Raises:
         agent.models.answers.Unreadable: the answer holds no plan.

@@ -39,13 +39,13 @@ log = logging.getLogger(__name__)
 LABEL_CHARS = 80
 TURNS_USED_UP = "its turns were used up"
 LEAST_CONTEXT = 2_000
-"""In tokens: about what the prompts alone take."""
+"""The smallest context, in tokens, that can be set: about the size of the prompts alone."""
 BRIEFING_SHARE = 0.2
 """The share of the context for lessons from earlier rounds."""
 MEMORY_SHARE = 0.1
 """The share of the context for lessons from earlier runs."""
 SHORTENINGS = 4
-"""How often a conversation that is too long for the model is halved before the turn fails."""
+"""How many times a conversation that is too long for the model is halved before the turn fails."""
 
 
 class _NeverCalled(PolicyError):
@@ -85,7 +85,7 @@ class ChatPolicy:
 
     model: Model
     max_turns: int = TURNS
-    """At least 1: turns after which a conversation ends even if nothing was submitted. The model is told."""
+    """At least 1: turns after which a conversation ends even if nothing was submitted. The model knows this limit."""
     max_turns_per_node: int = 25
     """Turns after which a state is measured and kept, without telling the model; its conversation continues."""
     turn_growth: float = 1.0
@@ -133,7 +133,7 @@ class ChatPolicy:
         if type(self.plans) is not int or not 0 <= self.plans <= MOST_PLANS:
             raise ValueError(f"plans={self.plans!r}: give a whole number from 0 to {MOST_PLANS}")
         if self.plan_tree and not self.plans:
-            raise ValueError("plan_tree merges plans, and plans=0 draws none: say how many to draw")
+            raise ValueError("plan_tree merges plans, but plans=0 draws none: set plans to at least 1")
         self._chosen.dialect = TEXT if self.tool_calls == "text" else NATIVE
         self._chosen.proven = self.tool_calls != "auto"
 

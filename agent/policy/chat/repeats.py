@@ -8,12 +8,12 @@ from agent.actions.canonical import respelled
 from agent.run.tree.node import Step
 
 LONGEST_CYCLE = 3
-"""The most turns that are recognised as a repeating sequence: a, b, c, a, b, c."""
+"""The longest sequence of turns that is recognised as repeating: a, b, c, a, b, c."""
 
 
 def times(turns: Sequence[Step]) -> int:
     """How many times in a row the last turn, or the last sequence of up to three turns, was taken with the same
-    results; 0 when there is no turn."""
+    results; 0 if there are no turns."""
     keys = [_key(step) for step in turns]
     return max(_repetitions(keys, length) for length in range(1, LONGEST_CYCLE + 1))
 

@@ -35,9 +35,9 @@ class Read:
     """The words outside of calls."""
     calls: tuple[ToolCall, ...] = ()
     problem: str = ""
-    """Why the rest of the text, from a bad call on, cannot be read; empty where all of it was read."""
+    """Why the rest of the text, from a bad call on, cannot be read; empty if all of it was read."""
     unread: str = ""
-    """The tool of that bad call."""
+    """The tool that the bad call names."""
 
 
 class _Unreadable(Exception):
@@ -45,7 +45,7 @@ class _Unreadable(Exception):
 
 
 def write(name: str, arguments: Mapping[str, Any]) -> str:
-    """A call in the form that `read` takes. Values other than strings are written as JSON."""
+    """A call in the form that `read` parses. Values other than strings are written as JSON."""
     parameters = (_parameter(key, value) for key, value in arguments.items())
     return "\n".join([f"<function={name}>", *parameters, "</function>"])
 

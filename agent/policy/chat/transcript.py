@@ -1,7 +1,7 @@
 """The conversation of a branch: what a turn stores in its Step, and the messages that a sequence of Steps stands for.
 
-Law: a turn's messages are made once, when it is taken, and read back from then on. So the conversations of two nodes
-begin with the same bytes as far as they share a branch, and a provider's prefix cache works.
+Invariant: a turn's messages are composed once, when the turn is taken, and later only read back. So the conversations
+of two nodes begin with the same bytes as far as the nodes share a branch, and a provider's prefix cache works.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from agent.prompts import render
 from agent.run.tree.node import Node, Step
 
 SHORT_BYTES = 300
-"""A shorter result is never left out: the note about it would be as long."""
+"""A shorter result is never left out: the note in its place would be just as long."""
 SPARED_BYTES = 128
-"""A result that is at most this much too long stays whole: cutting it would save little."""
+"""A result that exceeds its limit by no more than this stays whole: cutting it would save little."""
 
 
 def pack(request: Sequence[Message], answer: Message, left_out: int = 0, plan: Sequence[int] = ()) -> str:

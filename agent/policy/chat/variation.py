@@ -31,10 +31,10 @@ class Variation:
     angle: str
     """How to look at the problem, in words."""
     test: str = ""
-    """A failing test; empty where there is only one."""
+    """A failing test; empty if only one test fails."""
     message: str = ""
     files: tuple[str, ...] = ()
-    """Files that the failures name and no attempt has changed so far."""
+    """Files that the failures name and that no attempt has changed so far."""
 
 
 def variation(position: Position) -> Variation | None:

@@ -50,7 +50,7 @@ class Context:
     """The number of its first line in the file, 1-based."""
     text: str
     printed: str = ""
-    """What the failing tests printed, as from `printed_by`; empty where the model is not shown it."""
+    """What the failing tests printed, as from `printed_by`; empty if the model is not shown it."""
 
     @property
     def last(self) -> int:

@@ -27,7 +27,7 @@ from agent.run.run import Run
 from agent.run.tree.node import NodeId
 
 SMOOTHING = 8.0
-"""The number of edits, with the general share of right ones, that are added to each feature's counts."""
+"""How many edits, with the general share of right ones, are added to each feature's counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Counts:
     tried: int
     right: int
     by: Mapping[str, tuple[int, int]]
-    """For each feature: tried and right."""
+    """For each feature, how many edits were tried and how many were right."""
     runs: int = 0
     policies: tuple[str, ...] = ()
     """The policies that proposed the edits."""
@@ -73,7 +73,7 @@ class Counts:
 
     @classmethod
     def read(cls, path: Path) -> Counts:
-        """The counts in a file. Raises ConfigError where it holds none."""
+        """The counts in a file. Raises ConfigError if it holds none."""
         try:
             data = loads(path.read_bytes())
             by = {feature: (tried, right) for feature, (tried, right) in data["by"].items()}

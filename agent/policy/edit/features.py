@@ -41,7 +41,7 @@ def _shown(tokens: list[str]) -> str:
 
 
 def _kind(word: str) -> str:
-    """The token itself where it means the same everywhere, otherwise a placeholder."""
+    """The token itself if it means the same everywhere, otherwise a placeholder."""
     if word in _KNOWN:
         return word
     if word[0].isdigit():

@@ -28,7 +28,7 @@ def numbers(text: str) -> Mapping[str, int]:
     """The parameters and variables of a function and its inner functions, numbered from 1 in the order of the text.
 
     Left out are `self`, `cls`, `match` and the like, and names that are imported, global, or defined by `def` or
-    `class`. Empty where the text is not a whole function.
+    `class`. Empty if the text is not a whole function.
     """
     local = _bound(parsed(text)) - _KEPT
     names = dict.fromkeys(word for word in _WORD.findall(text) if word in local)
@@ -38,7 +38,7 @@ def numbers(text: str) -> Mapping[str, int]:
 def numbered(text: str, numbers: Mapping[str, int]) -> str:
     """Lines of a function with `<V1>` in place of the variable with number 1, and so on.
 
-    Strings, including f-strings, stay as they are. A keyword in a call is replaced where a variable has the same name.
+    Strings, including f-strings, stay as they are. A keyword in a call is replaced if a variable has the same name.
     """
     return _WORD.sub(lambda match: f"<V{numbers[match[1]]}>" if match[1] in numbers else match[0], text)
 
@@ -49,7 +49,7 @@ def as_python(text: str) -> str:
 
 
 def parsed(text: str) -> ast.Module:
-    """The syntax tree of whole lines, indented or not; an empty module where they are not Python by themselves."""
+    """The syntax tree of whole lines, indented or not; an empty module if they are not Python by themselves."""
     return python(f"if 1:\n{text}" if text[:1].isspace() else text) or ast.Module([], [])
 
 

@@ -17,7 +17,7 @@ from agent.policy.edit.counts import Counts
 from agent.policy.edit.record import Entry, Ranked
 
 DOUBT = 0.5
-"""Where rankings are joined: the probability that one of them knows nothing about a bug."""
+"""When rankings are joined, the probability that one of them knows nothing about a bug."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Choice:
     likelihood: float
     """The likelihood that `mutate` gives it, in (0, 1]."""
     context: Context | None
-    """The function that it edits; None where it edits several, or none."""
+    """The function that it edits; None if it edits several, or none."""
 
     @classmethod
     def of(cls, edits: tuple[Edit, ...], prior: float, functions: Sequence[Context]) -> Choice:
@@ -107,7 +107,7 @@ class ByModel:
         return self.model.name
 
     def weights(self, choices: Sequence[Choice], ask: Ask, rng: Random) -> Sequence[float]:
-        """Weights from one request a function."""
+        """Compute the weights with one request per function."""
         groups: defaultdict[Context, list[int]] = defaultdict(list)
         for number, choice in enumerate(choices):
             if choice.context is not None:

@@ -16,7 +16,7 @@ from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, T
 
 def ranking_of(options: Mapping[str, Any], models: Callable[[str], Model]) -> tuple[Ranking, dict[str, Any]]:
     """The ranking, and the remaining options. `by` names the rankings, joined by a plus; the default is `mutate`,
-    together with a file of counts and a model where they are set.
+    together with a file of counts and a model if they are set.
 
     Raises:
         ConfigError: a ranking of that name does not exist, or an option that it needs is missing or invalid.

@@ -33,7 +33,7 @@ class Ranked:
     contexts: Sequence[Context]
 
     def likelihood(self, number: int) -> float:
-        """The likelihood that `mutate` gave to attempt `number` (from 0); the least where it was not ranked."""
+        """The likelihood that `mutate` gave to attempt `number` (from 0); the least one if it was not ranked."""
         return self.order[number].likelihood if number < len(self.order) else 1e-6
 
     def to_json(self) -> dict[str, Any]:

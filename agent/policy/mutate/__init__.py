@@ -110,8 +110,8 @@ def _every_proposal(position: Position, spectrum: Spectrum, patch: Callable[[str
 
 
 def _suspicion(position: Position, spectrum: Spectrum) -> Suspicion:
-    """The suspicion of the base state's lines, from the tests that remain to be fixed (`goals_to_fix`). Where none of
-    them executed a line, because they failed before they ran, the imported lines are suspected."""
+    """The suspicion of the base state's lines, from the tests that remain to be fixed (`goals_to_fix`). If none of them
+    executed a line, because they failed before they ran, the imported lines are suspected."""
     root = position.path[0].report
     failing = goals_to_fix(position)
     lines = {test: spectrum.lines_of(test) for test in spectrum.executed}

@@ -11,7 +11,7 @@ from agent.policy.mutate.source import Change
 
 
 def block_of(site: Site) -> Sequence[cst.CSTNode] | None:
-    """The statements of the site's block; None where the site is not a statement on whole lines of its own."""
+    """The statements of the site's block; None if the site is not a statement on whole lines of its own."""
     parent = site.parent
     if not isinstance(parent, cst.IndentedBlock | cst.Module) or site.source.indent(site.node) is None:
         return None
@@ -40,7 +40,7 @@ def after(site: Site, code: str) -> Change:
 
 
 def beside(site: Site, code: str, label: str, weight: float) -> Iterator[Variant]:
-    """The variants with a new statement before this one, and after it where this one is the last of its block."""
+    """The variants with a new statement before this one, and after it if this one is the last of its block."""
     block = block_of(site)
     if block is None or not site.scope.local or is_docstring(site.node):
         return
@@ -50,7 +50,7 @@ def beside(site: Site, code: str, label: str, weight: float) -> Iterator[Variant
 
 
 def outermost_function(site: Site) -> cst.CSTNode:
-    """The outermost function around the site; the module where there is none."""
+    """The outermost function around the site; the module if there is none."""
     functions = [scope.node for scope in site.scope.outward() if scope.local]
     return functions[-1] if functions else site.source.module
 

@@ -1,7 +1,7 @@
-"""Combining: joins edits of earlier rollouts that made goal tests pass, where they are in different places.
+"""Combining: joins edits of earlier rollouts that made goal tests pass, if they are in different places.
 
 A state that an earlier rollout has reached gains nothing from being reached again. Several repairs in one proposal are
-new, and often what is missing where an issue has several causes.
+new, and are often what is missing if an issue has several causes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def idle_lines(summaries: Iterable[Summary], patch: Callable[[str], bytes]) -> f
 
 
 def _combined(group: Sequence[Repair]) -> Repair | None:
-    """All repairs at once; None where two are in the same place."""
+    """All repairs at once; None if two are in the same place."""
     changes: dict[str, tuple[Change, ...]] = {}
     for repair in group:
         for path, new in repair.changes.items():
@@ -87,7 +87,7 @@ def _each_adds(group: Sequence[Repair]) -> bool:
 
 
 def _changes(file: FilePatch, source: Source | None) -> tuple[Change, ...]:
-    """The patch of one file as changes of its bytes; empty where the file has fewer lines, or cannot be edited."""
+    """The patch of one file as changes of its bytes; empty if the file has fewer lines, or cannot be edited."""
     count = source.data.count(b"\n") if source else 0
     if source is None or any(line > count + 1 for line in file.gone):
         return ()

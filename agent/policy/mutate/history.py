@@ -56,7 +56,7 @@ def _states(data: bytes, edits: Sequence[Edit]) -> list[tuple[bytes, Edit | None
 
 
 def _offset(data: bytes, line: int) -> int:
-    """The offset at which a line begins; -1 where there are fewer lines."""
+    """The offset at which a line begins; -1 if there are fewer lines."""
     start = 0
     for _ in range(line - 1):
         start = data.find(b"\n", start) + 1

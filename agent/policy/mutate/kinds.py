@@ -23,7 +23,7 @@ _KIND_OF_CALL = {
 
 
 def kind_of(value: cst.BaseExpression) -> set[str]:
-    """The kinds that an expression's syntax shows; empty where it shows none."""
+    """The kinds that an expression's syntax shows; empty if it shows none."""
     match value:
         case cst.Integer() | cst.Float():
             return {"int"}

@@ -1,7 +1,8 @@
 """Later rounds: how the results of earlier rollouts change the order of proposals at the base state.
 
-Laws: only facts count, and the same briefing gives the same order. Repairs that made different goal tests pass are
-first combined. Tests that no rollout has fixed show where to look next. Lines where an edit changed no test rank lower.
+Invariants: only facts count, and the same briefing gives the same order. Repairs that made different goal tests pass
+are first combined. Tests that no rollout has fixed show where to look next. Lines where an edit changed no test rank
+lower.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _goals(position: Position) -> Sequence[str]:
 
 
 def _source(position: Position, path: str, cache: dict[str, Source]) -> Source | None:
-    """A file of the base state; None where it cannot be edited."""
+    """A file of the base state; None if it cannot be edited."""
     if path not in cache:
         try:
             cache[path] = Source(path, position.box.read(path))
@@ -63,7 +64,7 @@ def _source(position: Position, path: str, cache: dict[str, Source]) -> Source |
 
 
 def _combined_proposal(repair: Repair, sources: Mapping[str, Source]) -> Proposal | None:
-    """All of a repair's changes; None where a resulting file is not valid Python."""
+    """All of a repair's changes; None if a resulting file is not valid Python."""
     if not all(compiles(apply(sources[path].data, changes)) for path, changes in repair.changes.items()):
         return None
     actions = chain.from_iterable(edits(sources[path], changes) for path, changes in repair.changes.items())

@@ -73,7 +73,7 @@ class Site:
                 yield binding
 
     def kinds(self, node: cst.CSTNode) -> set[str]:
-        """The kinds that an expression seems to have; empty where nothing shows them."""
+        """The kinds that an expression seems to have; empty if nothing shows them."""
         if isinstance(node, cst.Name):
             binding = self.scope.find(node.value)
             if binding is not None:
@@ -82,4 +82,4 @@ class Site:
 
 
 Template = Callable[[Site], Iterator[Variant]]
-"""Yields its variants of a site, the likeliest first; none where it does not apply."""
+"""Yields its variants of a site, the likeliest first; none if it does not apply."""

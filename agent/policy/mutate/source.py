@@ -1,6 +1,6 @@
 """Source: one Python file as bytes, its syntax tree, and the byte span of every node.
 
-Law: a file is only changed by replacing byte spans, so everything outside of an edit stays as it was.
+Invariant: a file is only changed by replacing byte spans, so everything outside of an edit stays as it was.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Source:
     """One file, parsed once. Offsets are in bytes, lines are 1-based."""
 
     def __init__(self, path: str, data: bytes) -> None:
-        """Raises Unsupported where the file cannot be edited."""
+        """Raises Unsupported if the file cannot be edited."""
         self.path = path
         self.data = data
         self.module = _parse(path, data)
@@ -116,7 +116,7 @@ class Source:
         return self._line_starts[first - 1], end
 
     def indent(self, node: cst.CSTNode) -> str | None:
-        """The white space before a statement; None where other text precedes it on its line."""
+        """The white space before a statement; None if other text precedes it on its line."""
         start = self.span(node)[0]
         before = self.data[self.line_span(self.line(start), self.line(start))[0] : start].decode()
         return before if not before.strip(" \t\f") else None
@@ -127,7 +127,7 @@ class Source:
         return self.line(start), self.line(max(start, end - 1))
 
     def replace(self, node: cst.CSTNode, text: str) -> Change:
-        """The change that replaces a node by an expression, in parentheses where they are needed."""
+        """The change that replaces a node by an expression, in parentheses if they are needed."""
         start, end = self.span(node)
         needed = _needed_precedence(node, self._parents.get(node))
         multi_line = "\n" in text and bool(getattr(node, "lpar", ()))

@@ -1,6 +1,6 @@
 """The edit templates, one kind of defect a module; `TEMPLATES` lists them all.
 
-A template's weights estimate how often such a fix is right where it applies. They follow, in coarse steps, what is
+A template's weights estimate how often such a fix is right when it applies. They follow, in coarse steps, what is
 known about one-statement fixes in real projects (Karampatsis and Sutton, "How Often Do Single-Statement Bugs Occur?",
 MSR 2020): wrong names, functions and literals first, then arguments, operators and conditions.
 """

@@ -121,7 +121,7 @@ def drop_argument(site: Site) -> Iterator[Variant]:
 
 
 def add_argument(site: Site) -> Iterator[Variant]:
-    """Passes a parameter that the call leaves out, or, where the function is unknown, one more variable in scope."""
+    """Passes a parameter that the call leaves out, or, if the function is unknown, one more variable in scope."""
     if not isinstance(site.node, cst.Call):
         return
     args = site.node.args

@@ -20,7 +20,7 @@ def off_by_one(site: Site) -> Iterator[Variant]:
 
 
 def _weight(site: Site) -> float:
-    """How often a number in this position is off by one; 0 where it is not a number."""
+    """How often a number in this position is off by one; 0 if it is not a number."""
     node, parent = site.node, site.parent
     kinds = site.kinds(node)
     if kinds & {"list", "dict", "set", "str", "bool", "callable", "sized", "object"} and "int" not in kinds:

@@ -74,7 +74,7 @@ def another_operator(site: Site) -> Iterator[Variant]:
 
 
 def swap_operands(site: Site) -> Iterator[Variant]:
-    """`a - b` to `b - a`; `+` only where it may join sequences."""
+    """`a - b` to `b - a`; `+` only if it may join sequences."""
     match site.node:
         case cst.BinaryOperation(left=left, operator=operator, right=right):
             old = site.code(operator)
