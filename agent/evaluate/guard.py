@@ -89,7 +89,7 @@ def _forgeries(patch: FilePatch, parser: str) -> Iterator[Flag]:
     """Flags for source lines with a log's text for a passed test. Documents, which may quote it, are exempt."""
     if not matches(patch.path, NOT_RUN[1:]):
         forged = (line for line, text in patch.added.items() if forges(parser, text))
-        yield from (Flag(patch.path, line, "contains the text that the log has for a passed test") for line in forged)
+        yield from (Flag(patch.path, line, "holds what the log says of a test that passed") for line in forged)
 
 
 def _inner_flags(
