@@ -345,7 +345,7 @@ class TestShow:
     def test_options_that_do_not_go_together_and_nodes_that_are_not_there_are_refused(self, ramify, recorded):
         refused(ramify("show", recorded, "--why", "4"), 2, "there is no state 4: this run has states 0 to 3")
         refused(ramify("show", recorded, "--json"), 2, "--json needs --why STATE")
-        refused(ramify("show", recorded, "--why", "1", "--patch"), 2, "give one of --patch")
+        refused(ramify("show", recorded, "--why", "1", "--patch"), 2, "give only one of --patch")
 
 
 class TestSteeringAStoppedRun:

@@ -192,7 +192,7 @@ class TestNamingAnEnvironment:
 
     def test_an_image_has_its_own_python(self, ramify, environment):
         said = ramify(WRONG, "fix", "--python", environment, "--image", "python:3")
-        assert (said.returncode, "the tests run in an image: leave it out" in said.stderr) == (2, True)
+        assert (said.returncode, "the tests run in an image; omit --python" in said.stderr) == (2, True)
 
 
 class TestTheNextStep:
@@ -247,7 +247,7 @@ class TestTheNextStep:
         (tmp_path / "repo").rename(tmp_path / "moved")
         said = commands.ramify(["apply", name], cwd=tmp_path, env=ramify.env)
         assert said.returncode == 2
-        assert f"{tmp_path / 'repo'}: there is no such directory any more; name a checkout with --repo" in said.stderr
+        assert f"{tmp_path / 'repo'}: the directory no longer exists; name a checkout with --repo" in said.stderr
         assert commands.ramify(["apply", name, "--repo", "moved"], cwd=tmp_path, env=ramify.env).returncode == 0
 
     @pytest.mark.slow

@@ -221,7 +221,7 @@ class TestApplyingAnEarlierAnswer:
         said = ramify("apply", "last")
         assert (said.returncode, said.stderr) == (
             2,
-            f"ramify: nothing was applied to {checkout}: the patch is applied there already\n",
+            f"ramify: nothing was applied to {checkout}: the patch is already applied there\n",
         )
         (checkout / "a.py").write_text("x = 3\n")
         assert "a.py changed since the run began" in ramify("apply", "last").stderr

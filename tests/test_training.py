@@ -444,7 +444,7 @@ class TestServing:
         [
             (["v1"], "'v1': write NAME=DIR"),
             (["=here"], "'=here': write NAME=DIR"),
-            (["v1=a", "v1=b"], "another adapter is called v1"),
+            (["v1=a", "v1=b"], "another adapter has the name v1"),
         ],
     )
     def test_adapters_have_names_of_their_own(self, given: list[str], said: str) -> None:

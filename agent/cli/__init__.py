@@ -1,5 +1,5 @@
-"""The `ramify` command line: one file a command, and what only a person at a terminal needs.
+"""The `ramify` command line: one file per command, and the code that only interactive use needs.
 
-`app` declares the commands; everything heavy is imported when a command runs, so that `ramify --help` stays fast.
-Nothing in the other packages of `agent` may import this one.
+`app` declares the commands. Slow imports happen when a command runs, so that `ramify --help` stays fast. Other packages
+of `agent` must not import this one.
 """

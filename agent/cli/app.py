@@ -1,4 +1,4 @@
-"""`ramify`: the commands and their options. Everything heavy is imported where it is used."""
+"""`ramify`: declares all commands. Slow imports happen inside the commands."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def ramify(
 
 
 ELSEWHERE = {"bench": "benchmarks.cli.app", "serve-report": "benchmarks.cli.site", "round": "benchmarks.cli.round"}
-"""Commands of another package, and the module with the `app` that runs them."""
+"""The commands of another package, each with the module whose `app` runs it."""
 
 
 def _delegate(context: typer.Context) -> None:
-    """Run a command of a package that may import this one, but not the other way round."""
+    """Run a command of `benchmarks`. It is imported by name, because this package must not depend on it."""
     name, module = f"ramify {context.info_name}", ELSEWHERE[context.info_name or ""]
     try:
         commands = importlib.import_module(module)
@@ -117,8 +117,8 @@ COMMANDS: dict[str, dict[str, tuple[Any, ...]]] = {
         "clean": (clean.clean, "ramify clean --dry-run"),
     },
 }
-"""The commands by the headings of the help: each a function, a group, or the help of a command of another package; then
-its examples."""
+"""The commands, by their heading in the help. Each has a function, a group, or (for a command of another package) its
+help text, followed by examples."""
 
 
 def _register(name: str, heading: str, command: Any, *examples: str) -> None:

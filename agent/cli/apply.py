@@ -15,7 +15,7 @@ def apply(
     context: typer.Context,
     run: RunDir = LAST,
     repo: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Apply it there. Default: the checkout that was searched.")
+        Path | None, typer.Option(metavar="DIR", help="Where to apply it. Default: the checkout that was searched.")
     ] = None,
     accept: options.Accept = None,
 ) -> None:
@@ -29,7 +29,7 @@ def apply(
     source = context.get_parameter_source("run")
     if source is not None and source.name == "DEFAULT" and repo is None and locate(Path.cwd()) is None:
         raise UsageError(
-            f"the current directory is no git checkout; name the run: ramify apply {name_of(run)} (the last one)"
+            f"the current directory is not a git checkout; name the run: ramify apply {name_of(run)} (the last one)"
         )
     place = repo or checkout_of(run, "name the checkout: --repo DIR")
     with read_run(run) as opened:

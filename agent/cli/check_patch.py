@@ -1,4 +1,4 @@
-"""`ramify check-patch`: checks a patch before it is proposed."""
+"""`ramify check-patch`: checks whether a patch changes only source code."""
 
 from __future__ import annotations
 

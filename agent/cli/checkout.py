@@ -1,6 +1,6 @@
-"""The user's checkout: what it is before a run, and how a patch is applied to it.
+"""The user's checkout: inspects it before a run, and applies a patch to it.
 
-Law: it is only read, except by `apply`, which changes it whole or not at all.
+Invariant: the checkout is only read, except by `apply`, which applies a whole patch or nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sandboxes.git.diff import Side, applied, is_applied, outdated
 from sandboxes.git.foreign import locate, opened
 
 _SHOWN = 5
-"""How many paths a message names."""
+"""The maximum number of paths in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Checkout:
     dirty: bool
     """Whether there are uncommitted changes or untracked files."""
     origin: str
-    """The URL that it was cloned from, without a password; empty if it is on this machine or unknown."""
+    """The URL that it was cloned from, without user name and password; empty if unknown or on this machine."""
 
 
 def inspect(path: Path | None) -> Checkout:
-    """The checkout with its root at `path`; None: the one that the current directory is in.
+    """Return the checkout with its root at `path`; None: the one that the current directory is in.
 
     Raises:
-        agent.errors.UsageError: not the root of a git work tree; the message says what to do.
+        agent.errors.UsageError: `path` is not the root of a git work tree; the message says what to do.
     """
     if path is None:
         here = locate(Path())
@@ -79,26 +79,26 @@ def _unusable(path: Path, why: str) -> UsageError:
 
 
 def _address(url: str) -> str:
-    """The URL of a repository on another machine, without user name and password."""
+    """Return a URL without its user name and password; empty if the repository is on this machine."""
     elsewhere = re.match(r"(?!file:)\w+://|[^/:]+@[^/:]+:", url)
     return re.sub(r"(?<=://)[^/]*@", "", url) if elsewhere else ""
 
 
 def apply(path: Path, patch: bytes, run: Path) -> None:
-    """Apply the patch of a run to the work tree at `path`, whole or not at all. The files that the patch touches have
-    to be as they were when the run began; other files, attributes and settings of the repository do not matter.
+    """Apply the patch of a run to the work tree at `path`, whole or not at all. The files that the patch touches must
+    be unchanged since the run began; other files, attributes and settings of the repository do not matter.
 
-    Raises:
-        agent.errors.UsageError: a file has changed since, or the patch is applied already. The message says what to do.
-        agent.errors.RamifyError: a file cannot be written. Nothing was applied in any case.
+    Raises (nothing was applied then):
+        agent.errors.UsageError: a file has changed since, or the patch is already applied. The message says what to do.
+        agent.errors.RamifyError: a file cannot be read or written.
     """
     refused = f"nothing was applied to {path}"
     if not path.is_dir():
-        raise UsageError(f"{refused}: there is no such directory any more; name a checkout with --repo DIR")
+        raise UsageError(f"{refused}: the directory no longer exists; name a checkout with --repo DIR")
     try:
         changed = _changed(path, patch)
         if changed and is_applied(patch, partial(_side, path)):
-            raise UsageError(f"{refused}: the patch is applied there already")
+            raise UsageError(f"{refused}: the patch is already applied there")
         if changed:
             merge = f"ramify show {shlex.quote(str(run))} --patch | git -C {shlex.quote(str(path))} apply --3way"
             shown = first_of([*map(one_line, changed)], _SHOWN)
@@ -113,10 +113,10 @@ def apply(path: Path, patch: bytes, run: Path) -> None:
 
 
 def _changed(root: Path, patch: bytes) -> list[str]:
-    """The files that are not as the patch was made from them.
+    """Return the files that are not as the patch was made from them.
 
     Raises:
-        agent.errors.UsageError: there is none of the files that the patch touches.
+        agent.errors.UsageError: none of the files that the patch touches is there.
     """
     found = dict[str, Side | None]()
 
@@ -137,7 +137,7 @@ def _changed(root: Path, patch: bytes) -> list[str]:
 
 
 def _side(root: Path, path: str) -> Side | None:
-    """The file at a path; None if there is none, or a directory, which the patch may replace if it empties it."""
+    """Return the file at a path. None: there is nothing, or a directory, which a patch that empties it may replace."""
     *folders, name = path.split("/")
     place = root
     for folder in folders:

@@ -34,7 +34,7 @@ def clean(
         bool, typer.Option("--yes", help="Do not ask before removing states of runs that can be resumed.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Say what would be removed, and remove nothing.")
+        bool, typer.Option("-n", "--dry-run", help="List what would be removed, and remove nothing.")
     ] = False,
 ) -> None:
     """Remove what earlier runs left on this machine. It lists what it removes, and keeps journals and patches."""

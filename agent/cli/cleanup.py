@@ -1,4 +1,4 @@
-"""Finds what earlier runs left on this machine and can be removed. Journals and patches are always kept."""
+"""Finds what earlier runs left on this machine, as far as it can be removed. Journals and patches are always kept."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ from sandboxes.namespace import provider as namespace
 log = logging.getLogger(__name__)
 
 SHOWN = 5
-"""How many runs a message names."""
+"""The maximum number of runs in a message."""
 HOUR_S = 3600.0
 UNUSED_S = 30 * 24 * HOUR_S
-"""Environments and set-ups that are unused for this long are removed; they are built again when needed."""
+"""Environments and set-ups that were not used for this long are removed; they are rebuilt when needed."""
 OLD_S = 7 * 24 * HOUR_S
-"""The age from which things are removed that can be made again, or belong to other machines."""
+"""The age at which things are removed that can be rebuilt, or that belong to other machines."""
 
 
 def leftovers(
     *, states: bool = False, environments: bool = False, all_users: bool = False, ask: bool = False
 ) -> Iterator[Leftover]:
-    """Things that may be removed; decide about each before asking for the next. These are containers and control groups
-    whose process is gone, states of deleted runs, and things that were unused for long and can be made again.
+    """Yield what can be removed; decide about each item before asking for the next. Always included: containers and
+    control groups whose process is gone, states of deleted runs, and things that can be rebuilt and were not used for
+    long.
 
-    With `states`, also the states of runs that have ended, which cannot be resumed after that; with `environments`,
-    also environments and set-ups that no run's states need and that were not used (images: not built) in the last hour;
-    with `all_users`, also what other users and state directories left here, and what all users of an engine share;
-    with `ask`, a person is asked before states of runs that can be resumed are among them.
+    `states`: also the states of runs that have ended; such a run cannot be resumed afterwards.
+    `environments`: also environments and set-ups that no run's states need and that were not used (images: built) in
+    the last hour.
+    `all_users`: also what other users and state directories left here, and what all users of an engine share.
+    `ask`: ask the user first if the states of runs that can be resumed would be included.
 
     Raises:
-        agent.errors.UsageError: nobody can be asked.
-        typer.Abort: the answer is no.
+        agent.errors.UsageError: stdin is not a terminal, so the user cannot be asked.
+        typer.Abort: the user answered no.
     """
     on_engine = tuple(_on_engine(states, HOUR_S if environments else OLD_S, all_users))
     if states and ask:
@@ -63,11 +65,11 @@ def leftovers(
         try:
             yield from area(HOUR_S if environments else UNUSED_S)
         except SandboxError as error:
-            log.info("leftovers of one kind are not looked for: %s", error)
+            log.info("skipping one kind of leftovers: %s", error)
 
 
 def _confirm(stores: Iterable[Path]) -> None:
-    """Ask before the states of runs that can be resumed are removed."""
+    """Ask the user before the states of runs that can be resumed are removed."""
     runs = [run for run in sorted({store.parent for store in stores}) if resumable(run)]
     if not runs:
         return
@@ -97,8 +99,8 @@ def _stores_of_ended_runs() -> Iterator[Path]:
 
 
 def kept_states() -> tuple[int, int]:
-    """How many runs have states that `--states` would remove, and their bytes. What a container engine keeps is not
-    counted."""
+    """Return how many runs have states that `--states` would remove, and their size in bytes. States that a container
+    engine keeps are not counted."""
     sizes = [weigh(store) for store in _stores_of_ended_runs()]
     return len(sizes), sum(sizes)
 
@@ -109,7 +111,7 @@ def _is_reference(store: Path) -> bool:
 
 
 def _ended(run: Path) -> bool:
-    """Whether a run has ended and no process holds it."""
+    """Whether a run has ended and no process has it open."""
     try:
         with Run.open(run) as opened:
             return opened.ended is not None
@@ -132,4 +134,4 @@ def _on_engine(states: bool, built_before_s: float, all_users: bool) -> Iterator
         with closing(engine.connect()) as client, engine.translated():
             yield from engine.leftovers(client, keep, OLD_S, built_before_s, all_users=all_users)
     except SandboxError as error:
-        log.info("leftovers on the engine are not looked for: %s", error)
+        log.info("skipping leftovers on the container engine: %s", error)

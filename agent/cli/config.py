@@ -1,4 +1,4 @@
-"""`ramify config`: prints the settings and where each came from."""
+"""`ramify config`: prints the settings and where each comes from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _lines(settings: list[Origin], origin: bool) -> Iterator[str]:
 
 
 def as_toml(value: Any) -> str:
-    """A JSON value as TOML, inline and with quoted keys."""
+    """Return a JSON value as inline TOML with quoted keys."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {as_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

@@ -66,7 +66,7 @@ def _compare(one: Path, other: Path, node: int | None, as_json: bool) -> None:
     from agent.analysis.report.diagnosis import parted
 
     if node is not None:
-        raise UsageError("--state is for one run; of two runs, the rollouts that reached the best states are compared")
+        raise UsageError("--state is for one run; for two runs, the rollouts with the best states are compared")
     parting = compare(_moments(one), _moments(other))
     sys.stdout.write(json.dumps(parting.as_json()) + "\n" if as_json else parted(parting))
 
@@ -93,6 +93,6 @@ def _of_file(path: Path, node: int | None) -> Diagnosis:
     from agent.analysis.trajectories.reading import read_trajectory
 
     if node is not None:
-        raise UsageError(f"--state is for runs of ramify; {path} is a trajectory, which has no states")
+        raise UsageError(f"--state is for runs of Ramify; {path} is a trajectory, which has no states")
     trajectory = read_trajectory(path)
     return diagnose_deeds(path, trajectory.action_records, f"({trajectory.format}): {trajectory.ended}")

@@ -30,9 +30,9 @@ def export(
     ] = "",
     outs: Annotated[
         list[str] | None,
-        typer.Option("-o", "--out", metavar="DIR", help="Where the files go; a new directory for rows."),
+        typer.Option("-o", "--out", metavar="DIR", help="Directory for the files; for rows, it must not exist."),
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Name the formats and their options.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the formats and their options.")] = False,
     option: Annotated[
         list[str] | None,
         typer.Option("--set", "--option", metavar="KEY=VALUE", help="An option of the format; repeatable."),
@@ -70,7 +70,7 @@ def export(
         bool,
         typer.Option(
             "--report",
-            help="Write nothing; report how many rows of each format there are, and why others are left out.",
+            help="Write nothing; report how many rows each format would have, and why others are left out.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --report: one JSON object.")] = False,
@@ -90,7 +90,7 @@ def export(
     out, older = _destination(outs or (), form)
     option = [*(option or ()), *older]
     if as_json and not report:
-        raise UsageError("--json is for --report; the counts of an export are in its manifest.json")
+        raise UsageError("--json needs --report; the counts of an export are in its manifest.json")
     if form and form not in (*FORMATS, *DOCUMENTS):
         raise UsageError(f"unknown format {form!r}: one of {', '.join((*FORMATS, *DOCUMENTS))}")
     chosen = runs_in(runs or [last_run()])
@@ -114,7 +114,7 @@ def export(
 
 
 def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]]:
-    """The directory, and the options of the format among the values of `-o`, which used to mean `--set`."""
+    """Split the values of `-o` into the directory and options of the format (older versions used `-o` for `--set`)."""
     from agent.learning.export.documents import DOCUMENTS
     from agent.learning.export.registry import FORMATS, RENAMED, options_of
 
@@ -123,12 +123,14 @@ def _destination(outs: Sequence[str], form: str) -> tuple[Path | None, list[str]
     options = [text for text in outs if "=" in text and text.split("=", 1)[0] in known]
     places = [text for text in outs if text not in options]
     if len(places) > 1:
-        raise UsageError(f"--out {places[1]}: --out is {places[0]} already; an option of the format is --set KEY=VALUE")
+        raise UsageError(
+            f"--out {places[1]}: --out is already {places[0]}; give an option of the format as --set KEY=VALUE"
+        )
     return Path(places[0]) if places else None, options
 
 
 def _refuse_row_options(*options: object) -> None:
-    """Raises UsageError for an option that formats of documents do not have."""
+    """Raise UsageError if any of these options was given: document formats do not have them."""
     if any(options):
         raise UsageError(
             "--split, --easy-first, --exclude, --allow-license, --parquet and --tokenizer are for formats of rows"
@@ -179,7 +181,7 @@ def _formats() -> str:
 
 
 def _summary(manifest: Mapping[str, Any], out: Path) -> str:
-    """The rows that were written and those that were not, as text."""
+    """Return the counts of written and refused rows as text."""
     lines = [f"{file['rows']:>8}  {out / file['name']}" for file in manifest["files"]]
     lines += [f"{count:>8}  not written: {reason}" for reason, count in manifest["refused"].items()]
     if manifest["scrubbed"]:
@@ -188,7 +190,7 @@ def _summary(manifest: Mapping[str, Any], out: Path) -> str:
 
 
 def _why_none(form: str, skipped: Mapping[str, int]) -> str:
-    """Why there are no rows of a format."""
+    """Return why there are no rows of a format."""
     from agent.learning.export.registry import FORMATS
 
     reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items())
@@ -196,7 +198,7 @@ def _why_none(form: str, skipped: Mapping[str, int]) -> str:
 
 
 def _reported(runs: Sequence[Path], formats: Sequence[ExportSettings], as_json: bool) -> str:
-    """How many rows of each format the runs hold, and why others are skipped."""
+    """Return how many rows the runs would yield in each format, and why others are refused."""
     from agent.learning.export.dataset import look
 
     found: dict[str, Any] = {}
@@ -217,8 +219,8 @@ def _reported(runs: Sequence[Path], formats: Sequence[ExportSettings], as_json: 
 
 
 def _counts(name: str, held: Mapping[str, Any]) -> str:
-    """A line with the number of rows of a format and what trains on them, and one for each reason why there are no
-    more."""
+    """Return the lines about one format: its number of rows and the trainings that use them, and each reason why rows
+    are refused."""
     from agent.learning.training import METHODS
 
     trains = [method for method, forms in METHODS.items() if name in forms] if held["rows"] else []

@@ -1,6 +1,7 @@
 """Replaces files of a directory, all of them or none.
 
-The new files are first made in the directory itself, so that only moves remain; a failure is undone.
+The new files are first written inside the directory, so that they only have to be moved. After a failure, all moves are
+undone.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from sandboxes.git.diff import Difference, Side
 
 
 def exchange(root: Path, differences: Sequence[Difference]) -> None:
-    """Replace the old side of each difference by the new one, which gets its owner and permissions. Folders are made as
+    """Replace the old side of each difference by the new one, keeping owner and permissions. Folders are made as
     needed, and removed when they become empty.
 
     Raises:
-        OSError: a file or folder is in the way, or cannot be written; everything is as it was.
+        OSError: a file or folder is in the way, or cannot be written. Nothing was changed.
     """
     with ExitStack() as undo:
         aside = Path(tempfile.mkdtemp(prefix=".ramify-", dir=root))
@@ -45,7 +46,7 @@ def exchange(root: Path, differences: Sequence[Difference]) -> None:
 
 
 def _make(new: Path, side: Side, place: Path) -> None:
-    """Make the new file for a place, outside of it."""
+    """Write at `new` the file that will be moved to `place`, with the owner and permissions of the file there."""
     old = place.lstat() if os.path.lexists(place) else None
     if side.kind == "l":
         new.symlink_to(os.fsdecode(side.content))
@@ -65,13 +66,13 @@ def _permissions(mode: int, *, executable: bool) -> int:
 
 
 def _give(place: Path, owner: os.stat_result) -> None:
-    """Change the owner of a file, if root runs this: in a container, root works on the files of a user."""
+    """If this process is root, set the owner of a file: in a container, root often works on another user's files."""
     if os.geteuid() == 0:
         os.lchown(place, owner.st_uid, owner.st_gid)
 
 
 def _nearest(place: Path) -> Path:
-    """The nearest existing folder above a place."""
+    """Return the nearest existing folder above a place."""
     return next(folder for folder in place.parents if folder.is_dir())
 
 
@@ -89,7 +90,7 @@ def _clear(place: Path, aside: Path, undo: ExitStack) -> None:
         _give(folder, above.stat())
     if place.is_dir():
         if any(files for _, _, files in os.walk(place)):
-            raise OSError(errno.ENOTEMPTY, "it is a folder with files that the patch does not know", str(place))
+            raise OSError(errno.ENOTEMPTY, "it is a folder with files that the patch does not mention", str(place))
         _move(place, aside, undo)
 
 

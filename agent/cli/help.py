@@ -1,4 +1,4 @@
-"""The layout of help: headings over groups of commands, one sentence for each, and an example at the end."""
+"""The layout of the help texts: commands grouped under headings, a sentence for each, and examples at the end."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Exit codes:
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
-"""Settings of a command outside a group."""
+"""Context settings that add `-h` to a command."""
 
 
 class Group(TyperGroup):
-    """A group whose help lists its commands under headings, each with the first sentence of its own help. A setting
-    that is refused is named by the option that gave it."""
+    """A group whose help lists its commands under headings, each with the first sentence of its own help. An error
+    about a setting names the option that set it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read `help COMMAND` as `COMMAND --help`."""
@@ -71,7 +71,7 @@ class Group(TyperGroup):
 
 
 def _as_typed(command: Any, key: str, arguments: Sequence[str]) -> str:
-    """The option of a command that gives a setting, under the name that it has among the arguments."""
+    """Return the name under which the arguments give the option for a setting; its long name if they do not."""
     names: list[str] = next(
         param.opts for param in command.params if f"{key}.".startswith(f"{PARAMETERS.get(param.name, param.name)}.")
     )
@@ -84,13 +84,13 @@ def _first_sentence(text: str) -> str:
 
 
 def example(*commands: str) -> str:
-    """The end of a command's help: examples to copy, which are not wrapped."""
+    """Return the end of a command's help: examples to copy, which are not wrapped."""
     lines = "\n".join(f"  {command}" for command in commands)
     return f"\b\n{'Example' if len(commands) == 1 else 'Examples'}:\n{lines}"
 
 
 def new_app(**options: Any) -> typer.Typer:
-    """A group of commands: help with `-h` too, without colours, and our own errors."""
+    """Return a group of commands: `-h` works too, help has no colours, and errors are not reformatted by typer."""
     return typer.Typer(
         cls=Group, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=HELP, **options
     )

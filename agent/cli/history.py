@@ -1,4 +1,4 @@
-"""`ramify log` and `ramify promote`: a run as a git history."""
+"""`ramify log` and `ramify promote`: show a run as a git history, and make a branch from one of its states."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 NAMED = 5
-"""How many files a message names."""
+"""The maximum number of files in a message."""
 
 
 def log(
     run: RunDir = LAST,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw which state came from which.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw the history as a graph.")] = False,
 ) -> None:
     """Print the states of a run as a git history. Each has its number, value, tests and action; the newest is first.
 
-    The history is the repository RUN/history.git, brought up to date first. To have it in a clone of your own:
+    The history is the repository RUN/history.git, which is updated first. To fetch it into your own clone:
     git fetch RUN/history.git 'refs/ramify/*:refs/ramify/*'"""
     from agent.analysis.history import NODES
 
@@ -52,7 +52,7 @@ def promote(
     branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The new branch.")],
     repo: Annotated[
         Path | None,
-        typer.Option("--repo", metavar="DIR", help="Its repository. Default: the checkout that was searched."),
+        typer.Option("--repo", metavar="DIR", help="The repository. Default: the checkout that was searched."),
     ] = None,
     message: Annotated[
         str, typer.Option("-m", "--message", metavar="TEXT", help="The first line of the commit's message.")

@@ -1,6 +1,6 @@
-"""A search at a terminal: signals cancel it, its progress is shown, and its result is delivered.
+"""Runs a search at a terminal: shows its progress, lets signals cancel it, and delivers its result.
 
-Law: the first signal keeps the best patch so far; the second ends the process at once.
+Invariant: the first signal stops the search and keeps the best patch so far; the second ends the process at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TIMED_OUT = 124
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What the command line asks to do with the result."""
+    """What to do with the result, from the options of the command line."""
 
     as_json: bool = False
     """Print one JSON object on stdout instead of the patch."""
@@ -48,9 +48,9 @@ class OutputOptions:
     apply_to: Path | None = None
     """The checkout to apply a solved or submitted patch to."""
     accept_declared: bool = False
-    """Apply a submitted patch although it breaks tests that the model declared to be wrong."""
+    """Apply a submitted patch even if it breaks tests that the model declares to be wrong."""
     strict: bool = False
-    """Exit with code 1 for a patch that breaks tests which the model declared to be wrong."""
+    """Exit with code 1 for a patch that breaks tests which the model declares to be wrong."""
     summary_md: Path | None = None
     """A file to append a summary in Markdown to."""
     quiet: bool = False
@@ -68,7 +68,7 @@ def run_interactively(search: Callable[..., Result], output: OutputOptions, prog
     """Call `search(cancel=..., on_event=...)`, deliver its result, and return the exit code of the process.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: those of the search, or the patch does not apply any more.
+        agent.errors.RamifyError, sandboxes.SandboxError: from the search, or the patch no longer applies.
     """
     result, received = with_signals(search, progress or Progress(quiet=output.quiet))
     path = _write_patch(result, output.patch_out)
@@ -85,7 +85,7 @@ def with_signals(search: Callable[..., _T], progress: Progress | None = None) ->
     it.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: those of the search.
+        agent.errors.RamifyError, sandboxes.SandboxError: from the search.
     """
     with _interruptible() as interruption, progress or Progress() as shown:
         return search(cancel=interruption.cancel, on_event=shown), interruption.received
@@ -94,8 +94,8 @@ def with_signals(search: Callable[..., _T], progress: Progress | None = None) ->
 def _tell_pipeline(
     result: Result, facts: Mapping[str, Any], path: Path | None, code: int, summary_md: Path | None
 ) -> None:
-    """Write the outputs of the step if `$GITHUB_OUTPUT` is set, and the summary if it was asked for. A failure to write
-    is reported and changes nothing else."""
+    """Write the outputs of the step if `$GITHUB_OUTPUT` is set, and the summary if requested. A failure to write is
+    only reported."""
     try:
         if outputs := os.environ.get("GITHUB_OUTPUT"):
             values = {key: facts[key] for key in ("status", "patch_path", "cost_usd", "run_dir")}
@@ -134,10 +134,10 @@ def _deliver(result: Result, facts: Mapping[str, Any], path: Path | None, output
 
 
 def apply_answer(result: Result, place: Path, *, accept_declared: bool) -> bool:
-    """Apply a solved or submitted patch to a checkout, and say so; or say why not. Returns whether it was applied.
+    """Apply a solved or submitted patch to a checkout, and report that, or why not. Returns whether it was applied.
 
     Raises:
-        agent.errors.RamifyError: it does not apply any more.
+        agent.errors.RamifyError: the patch no longer applies.
     """
     declared = result.grade is Grade.DECLARED
     if result.resolved or (declared and accept_declared):
@@ -157,7 +157,7 @@ def apply_answer(result: Result, place: Path, *, accept_declared: bool) -> bool:
 
 
 def _write_patch(result: Result, patch_out: Path | None) -> Path | None:
-    """The file that holds the patch, which is written to `patch_out` if that is given; None: there is no patch."""
+    """Return the file that holds the patch, which is first written to `patch_out` if given. None: there is no patch."""
     if not result.patch:
         return None
     if patch_out is None:

@@ -1,4 +1,4 @@
-"""`ramify memory`: the memory that carries lessons from verified runs to later ones."""
+"""`ramify memory`: keeps lessons of verified runs for later runs."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def add(
     memory: MemoryFile,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model that formulates the insights; it is asked once per run."),
+        typer.Option(metavar="MODEL", help="The model that formulates the insights, in one call per run."),
     ] = None,
     config: Interface = None,
 ) -> None:
-    """Remember runs whose outcome was verified; a run that is remembered already is read again. Exit code 1 if a run is
-    refused."""
+    """Remember runs whose outcome was verified. Runs that are already in the memory are read again. Exit code 1 if a
+    run is refused."""
     from agent.config import load, split
     from agent.learning.memory import Memory
     from agent.learning.memory.admission import Unverified
@@ -78,9 +78,9 @@ def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="An issue, an error, or a few words.")],
     memory: MemoryFile,
     count: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Maximum number of items of each kind.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Print the items that best match a text, by its words and by the errors in it."""
+    """Print the items that best match a text, by its words and the errors in it."""
     from agent.learning.memory.clusters import cluster_of
     from agent.measure.messages import error_of
 
@@ -164,7 +164,7 @@ def build(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="A new directory, or one that holds skills.")],
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model that proposes lessons, one question a run, and merges them."),
+        typer.Option(metavar="MODEL", help="The model that proposes lessons, in one call per run, and merges them."),
     ] = None,
     config: Interface = None,
 ) -> None:
@@ -205,11 +205,11 @@ def load(
 
     sources, skills = read(directory)
     Memory(memory).take_skills(sources, skills)
-    sys.stdout.write(f"took {_skills(skills, sources)} into {memory}\n")
+    sys.stdout.write(f"imported {_skills(skills, sources)} into {memory}\n")
 
 
 def _asked(model: str | None, spent: Usage) -> str:
-    """A line with what a model was asked; empty without one."""
+    """Return a line with the number and cost of the model calls; empty without a model."""
     if model is None:
         return ""
     return f"asked {model}: {counted(spent.model_calls, 'call')}, {spent.tokens} tokens, ${spent.cost_usd:.4f}\n"

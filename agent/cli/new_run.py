@@ -1,4 +1,5 @@
-"""Starts a run for `solve` and `fix`: reads the issue and the checkout, makes the task and run directory, searches."""
+"""Starts a run for `solve` and `fix`: reads the issue and the checkout, creates the task and the run directory, and
+starts the search."""
 
 from __future__ import annotations
 
@@ -23,29 +24,29 @@ from agent.task import Task
 from sandboxes import SandboxError, Workspace
 
 ISSUE_BYTES = 1 << 20
-"""A larger issue is an error: a model would not read it."""
+"""The maximum size of an issue. A larger one is an error, because it would not fit into a model's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolveRequest:
-    """What the user asks to solve."""
+    """What the user wants solved."""
 
     statement: str
     goals: tuple[str, ...]
     """The goal tests."""
     repo: Path | None
-    """None: the workspace of the image if one is named, else this directory."""
+    """The checkout. None: the workspace of the image if an image is set, else the current directory."""
     test: str | None
-    """The command that runs the tests; None: found from the repository's files."""
+    """The command that runs the tests; None: detected from the repository's files."""
     goal_failing: bool = False
-    """All tests that fail now are goals, if none are named."""
+    """Whether all tests that fail now are goals if no goals are named."""
 
 
 def read_issue(source: str | None, text: str | None, *, may_be_empty: bool) -> str:
-    """The issue, given once: as a file, `-` for stdin or `owner/repository#number`, or as the text itself.
+    """Return the text of the issue. `source`: a file, `-` for stdin, or `owner/repository#number`; `text`: the text.
 
     Raises:
-        agent.errors.UsageError: it was given twice or not at all, is empty though it must not be, or cannot be read.
+        agent.errors.UsageError: both or neither were given, the issue is empty but must not be, or it cannot be read.
         agent.errors.ModelError: GitHub cannot be reached.
     """
     if source is not None and text is not None:
@@ -83,7 +84,7 @@ def run_solve(
     checkout.
 
     Raises:
-        agent.errors.RamifyError, sandboxes.SandboxError: as `agent.cli.interactive.run_interactively`.
+        agent.errors.RamifyError, sandboxes.SandboxError: as in `agent.cli.interactive.run_interactively`.
     """
     work_tree = None
     if request.repo is not None or not settings.sandbox.image:
@@ -113,8 +114,8 @@ def run_solve(
 
 
 def _remove_unless_searched(directory: Path) -> None:
-    """Remove the directory of a run that was refused. It would stand in the way of the corrected command, and resuming
-    it would be refused as well."""
+    """Remove the directory of a run that was refused before it searched. It cannot be resumed, and the corrected
+    command could not use the same directory."""
     with Run.read(directory) as run:
         searched = len(run.tree) > 1 or run.usage.model_calls > 0
     if not searched:
@@ -146,6 +147,6 @@ def _task(name: str, request: SolveRequest, work_tree: checkout.Checkout | None,
 
 
 def _identity(name: str, request: SolveRequest, base: str) -> str:
-    """A suffix for the task's id, so that another issue, commit or set of goals gets another one."""
+    """Return the task's id: the name and a hash of the issue, the commit and the goals."""
     facts = json.dumps([request.statement, sorted(request.goals), base, *(["failing"] if request.goal_failing else [])])
     return f"{name}-{hashlib.sha256(facts.encode()).hexdigest()[:8]}"

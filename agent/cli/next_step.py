@@ -1,4 +1,4 @@
-"""The command that a person probably wants next, after a search has ended."""
+"""Suggests the command that the user probably wants after a search has ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ RESUMABLE = (*RAISED, Stop.INTERRUPTED, Stop.FAILED)
 
 
 def next_step(result: Result, applied_to: Path | None) -> str:
-    """Look at what was applied, apply what can be, continue what was cut short, or look at the search."""
+    """Return the suggested command: to look at an applied patch, to apply a patch, to resume a run that was cut short,
+    or to look at the search."""
     ramify, run = program_name(), shlex.quote(name_of(result.run_dir))
     if applied_to is not None:
         return f"git -C {shlex.quote(str(applied_to))} diff"
@@ -43,12 +44,12 @@ def next_step(result: Result, applied_to: Path | None) -> str:
         )
         return higher if result.usage.model_calls else f"{higher}; or a new run with a model: --model NAME"
     if not (result.nodes or is_begun(result.run_dir)):
-        return "the same command again; this run had not begun"
+        return "the same command again; this run did not start"
     return f"{ramify} {'resume' if result.stop in RESUMABLE else 'show'} {run}"
 
 
 def program_name() -> str:
-    """How a person calls this program: by its name where the shell finds it, else by its path."""
+    """Return how the user calls this program: its name if the shell finds it, else its path."""
     program = Path(sys.argv[0])
     if program.name != "ramify" or shutil.which("ramify"):
         return "ramify"

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings that they stand for."""
+"""Options that several commands share, and the settings that they set."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ Image = Annotated[str | None, typer.Option(metavar="IMAGE", help="Docker image o
 
 
 def _environment(path: Path | None) -> Path | None:
-    """The absolute path of an environment that is given as its directory or its program."""
+    """Return the absolute path of an environment, given its directory or its Python program."""
     if path is None:
         return None
     place = Path(os.path.abspath(path.parent.parent if path.is_file() else path))  # noqa: PTH100  # links stay
@@ -155,7 +155,7 @@ Apply = Annotated[
 
 def _kinds_of_patches(names: list[str] | None) -> list[str] | None:
     if unknown := [name for name in names or () if name != "declared"]:
-        raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; give `declared`")
+        raise UsageError(f"--accept {unknown[0]}: there is no such kind of patch; the only kind is `declared`")
     return names
 
 
@@ -183,7 +183,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the resul
 
 
 def _log(verbose: bool) -> None:
-    """Show the log of our own packages from level info on."""
+    """Show messages of level info and above from Ramify's own packages."""
     for name in ("agent", "agent.build.sandboxes", "agent.task", "benchmarks", "sandboxes") if verbose else ():
         logging.getLogger(name).setLevel(logging.INFO)
 
@@ -215,14 +215,14 @@ _SETTINGS = {
     "delegate": "delegate",
     "seed": "seed",
 }
-"""The parameters of commands that are settings, with the setting's dotted key."""
+"""The command parameters that set a setting, with its dotted key."""
 
 PARAMETERS = {**_SETTINGS, "model": "policy", "model_price": "model.price"}
-"""All parameters that give settings, also those that `settings_of` reads in a way of their own."""
+"""All parameters that set a setting, including those that `settings_of` handles separately."""
 
 
 def require(option: str, name: str) -> None:
-    """Raises UsageError if there is no search, value or recipe of this name."""
+    """Raise UsageError if there is no search, value or recipe of this name."""
     from agent.evaluate.value.registry import VALUES
     from agent.recipes import names
     from agent.search.registry import SEARCHES
@@ -235,12 +235,13 @@ def require(option: str, name: str) -> None:
 
 
 def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:
-    """The settings of a command, from the parameters of its context: `-c`, then `config`, the models, and the other
-    options. An option that is not given changes nothing; a parameter that is no setting is passed over.
+    """Return the settings of a command from the parameters of its context: `-c`, then `config`, then the models and the
+    other options; later ones win. Options that were not given and parameters that are not settings are ignored.
 
     Raises:
-        agent.errors.ConfigError: as `agent.config.load`.
-        agent.errors.UsageError: the value of an option is wrong, or the tests run with the Python of an image.
+        agent.errors.ConfigError: as in `agent.config.load`.
+        agent.errors.UsageError: the value of an option is wrong, or --python was given although the tests run in an
+            image.
     """
     for name in ("search", "value", "recipe"):
         if chosen := parameters.get(name):
@@ -259,5 +260,5 @@ def settings_of(parameters: Mapping[str, Any], *config: str) -> Settings:
     settings = given([*(parameters.get("config") or ()), *config], {**models, **kept, "model.price": price})
     in_an_image = settings.sandbox.image or settings.sandbox.kind in ("docker", "commit")
     if in_an_image and (python := parameters.get("python")):
-        raise UsageError(f"--python {python} is on this machine, and the tests run in an image: leave it out")
+        raise UsageError(f"--python {python} is on this machine, but the tests run in an image; omit --python")
     return settings

@@ -17,7 +17,8 @@ def recipes(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one in full.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
-    """List the published systems that have a recipe. With a name, show its paper, its settings and what differs."""
+    """List the published systems that have a recipe. With a name, show its paper, its settings, and how it differs from
+    the paper."""
     from agent.recipes import everything, named
 
     if name is not None:
@@ -36,7 +37,7 @@ def _facts(recipe: Recipe) -> dict[str, object]:
 
 
 def _shown(recipe: Recipe) -> Iterator[str]:
-    """A recipe as text: what it is, its settings as TOML, what differs, and the commands."""
+    """Yield the lines that describe a recipe: summary, paper, settings as TOML, differences, and commands."""
     from agent.cli.config import as_toml
     from agent.recipes import flattened
 

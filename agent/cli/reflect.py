@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def reflect(
     runs: Runs = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="The model to ask. Default: the one that worked in the run.")
+        str | None, typer.Option(metavar="MODEL", help="The model to ask. Default: the model of the run.")
     ] = None,
     config: Interface = None,
 ) -> None:
@@ -37,10 +37,10 @@ def reflect(
     for path in runs_in(runs or [last_run()]):
         with Run.open(path) as run:
             assert run.started is not None
-            begun = restore(run.started.settings)
-            name, client = model or begun.primary_model, load(*split(config)).model if config else begun.model
+            settings = restore(run.started.settings)
+            name, client = model or settings.primary_model, load(*split(config)).model if config else settings.model
             if name is None:
-                raise UsageError(f"{path}: no model worked in this run; name one with --model")
+                raise UsageError(f"{path}: this run used no model; name one with --model")
             with closing(registry.make(name, **client.of_client())) as asked:
                 for line in _marked(run, asked):
                     sys.stdout.write(f"{path}: {line}\n")
@@ -63,7 +63,7 @@ def _marked(run: Run, model: Model) -> Iterator[str]:
     leaves, _ = winners(run, turns)
     worse = form.worse(run, leaves[0])[: form.pairs] if leaves else []
     if not worse:
-        yield "no failed way beside a right one"
+        yield "no failed attempt to compare with a solved one"
     for bad in worse:
         both = ways(run, turns, leaves[0], bad)
         error = FirstError.of(run, both.fork.id, bad.id)

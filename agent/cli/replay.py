@@ -27,11 +27,11 @@ def replay(
     config: Annotated[
         list[str] | None, typer.Option("-c", "--config", metavar="FILE|KEY=VALUE", help="Change a setting of the run.")
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Ask the model where the run has no recorded answer.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Ask the model if the run has no recorded answer.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="NEW", help="Directory of the new run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Repeat the search of a run from its journal. It needs no model, key or network, and says whether the result is
+    """Repeat the search of a run from its journal. It needs no model, key or network, and reports whether the result is
     the same.
 
     Exit code 0 if the result is identical or, with changed settings, if the issue is solved; otherwise 1."""
@@ -56,7 +56,7 @@ def _good(replayed: Replayed) -> bool:
 
 
 def _as_json(replayed: Replayed) -> dict[str, Any]:
-    """The replay as JSON; `identical` is null if settings were changed."""
+    """Return the replay as JSON; `identical` is null if settings were changed."""
     facts = {name: value for name, value in asdict(replayed).items() if name != "result"}
     identical = None if replayed.difference is None else not replayed.difference
     run_dir, status = str(replayed.result.run_dir), replayed.result.status
@@ -64,7 +64,7 @@ def _as_json(replayed: Replayed) -> dict[str, Any]:
 
 
 def as_text(replayed: Replayed) -> str:
-    """The replay as text."""
+    """Return the replay as text."""
     result = replayed.result
     if replayed.difference is None:
         outcome = f"{result.status}: {counted(result.nodes, 'state')}; {result.stop.value}"

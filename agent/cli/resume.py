@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.ci.failures import failures_told
+from agent.cli.ci.failures import report_failures
 from agent.cli.runs import LAST, RunDir
 
 
-@failures_told
+@report_failures
 def resume(
     run: RunDir = LAST,
     unfinished: Annotated[
@@ -34,8 +34,8 @@ def resume(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Continue a run that was interrupted, crashed or hit a limit. Raise that limit to continue: limits are those of
-    the whole run."""
+    """Continue a run that was interrupted, crashed or hit a limit. After a limit, give a higher one: limits apply to
+    the whole run, earlier sessions included."""
     from agent.analysis.report.progress import Progress
     from agent.build import composition
     from agent.cli.interactive import OutputOptions, run_interactively, say

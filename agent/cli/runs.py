@@ -1,4 +1,4 @@
-"""`ramify runs`: the runs of this user, and which of them a command means."""
+"""`ramify runs`: lists the runs of this user; also finds the run that an argument of a command names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import typer
 from agent.counting import counted
 
 SHOWN = 20
-"""How many runs are listed without `--all`."""
+"""The maximum number of runs listed without `--all`."""
 LAST = Path("last")
-"""The run that a command means if none is named: `last_run()`."""
+"""The default of RUN arguments; it stands for `last_run()`."""
 
 
 def named(context: typer.Context, run: Path) -> Path:
-    """The directory of a run that is given by its directory, by its name in `ramify runs`, or as `last`."""
+    """Return the directory of a run, given its directory, its name in `ramify runs`, or `last`."""
     from agent.run.paths import find_run, is_run
 
     if context.resilient_parsing or is_run(run):
@@ -31,11 +31,11 @@ def named(context: typer.Context, run: Path) -> Path:
 
 
 def last_run() -> Path:
-    """The run that changed last: in a git work tree, of those that began from it; elsewhere, of all. A run that was
-    refused before its base state was measured is passed over, and named on stderr.
+    """Return the run that changed last. In a git work tree, only runs that began from it count. A run that was refused
+    before its base state was measured is skipped, with a message on stderr.
 
     Raises:
-        agent.errors.UsageError: there is none.
+        agent.errors.UsageError: there is no such run.
     """
     from agent.errors import UsageError
     from agent.run.paths import known_runs, name_of, refusal, runs_dir
@@ -97,16 +97,16 @@ Runs = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the list says about a run."""
+    """One line of the list of runs."""
 
     run: str
-    """Its name, or its directory if it was made with `--out`."""
+    """Its name, or its directory if it was created with `--out`."""
     repository: str
-    """The directory or image that it works on; empty if that is not known yet."""
+    """The directory or image that it works on; empty if not known yet."""
     issue: str
     """The first line of the issue, or the goal tests."""
     status: str
-    """How its last session ended, `not ended`, `not begun`, or `damaged`."""
+    """The status that its last session ended with, or `not ended`, `not begun` or `damaged`."""
     age_s: float
     """Seconds since it last changed."""
     states: int
@@ -181,7 +181,7 @@ def _table(lines: Sequence[Line]) -> str:
 
 
 def _age(seconds: float) -> str:
-    """Whole days, hours, minutes or seconds."""
+    """Return an age in whole days, hours, minutes or seconds."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:
             return f"{seconds // length:.0f} {unit}"

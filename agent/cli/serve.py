@@ -17,10 +17,11 @@ from agent.errors import UsageError
 
 def serve(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A folder with a checkpoint or an adapter, or a name on the hub.")
+        str,
+        typer.Argument(metavar="MODEL", help="A folder with a checkpoint or an adapter, or a name on Hugging Face."),
     ],
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the model in openai/NAME. Default: that of the folder.")
+        str, typer.Option(metavar="NAME", help="Name of the model in openai/NAME. Default: the folder's name.")
     ] = "",
     lora: Annotated[
         list[str] | None, typer.Option(metavar="NAME=DIR", help="A LoRA adapter, served as openai/NAME; repeatable.")
@@ -76,19 +77,19 @@ def serve(
 
 
 def _adapters(options: Sequence[str], rank: int | None) -> dict[str, Path] | None:
-    """Adapters by name; None: the server does not load adapters, now or later."""
+    """Return the adapters by name. None: the server loads no adapters, now or later."""
     adapters: dict[str, Path] = {}
     for text in options:
         name, between, place = text.partition("=")
         if not (name and between and place):
             raise UsageError(f"--lora {text!r}: write NAME=DIR")
         if name in adapters:
-            raise UsageError(f"--lora {text!r}: another adapter is called {name}; choose another name")
+            raise UsageError(f"--lora {text!r}: another adapter has the name {name}; choose another name")
         adapters[name] = Path(place)
     return adapters if adapters or rank else None
 
 
 def vllm_python() -> Path:
-    """The Python of the environment that RAMIFY_VLLM names, or `python3`."""
+    """Return the Python of the environment that RAMIFY_VLLM names, or `python3`."""
     environment = os.environ.get("RAMIFY_VLLM")
     return Path(environment) / "bin" / "python" if environment else Path("python3")

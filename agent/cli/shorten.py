@@ -23,10 +23,10 @@ def shorten(
         int, typer.Option(metavar="N", min=1, help="Maximum number of shortened versions of a path to try.")
     ] = 20,
     paths: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Maximum number of solved paths of a run, the shortest first.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of solved paths to shorten per run, shortest first.")
     ] = 1,
 ) -> None:
-    """Find the unnecessary turns of a solved run. The other turns are carried out again, and the tests are run.
+    """Find the unnecessary turns of a solved run. The other turns are repeated without them, and the tests are run.
 
     The result is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError
@@ -40,7 +40,7 @@ def shorten(
                 lines = _shortened(run, tries, paths) if run.tree.solved else ["no state is solved"]
         except SnapshotMissing:
             lines = ["unchanged: its base state was removed"]
-        except JournalError as error:  # another process works on it, or it cannot be read
+        except JournalError as error:  # another process has the run open, or it cannot be read
             lines = [f"unchanged: {error}"]
         sys.stdout.write("".join(f"{path}: {line}\n" for line in lines))
 

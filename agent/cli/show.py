@@ -1,4 +1,4 @@
-"""`ramify show`: the tree of a run, why a state was reached, and the best patch."""
+"""`ramify show`: shows the tree of a run, why a state was reached, or the best patch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 WIDE = 100_000
-"""Columns of output that does not go to a terminal."""
+"""The width, in columns, of output that does not go to a terminal."""
 
 Node = Annotated[int, typer.Argument(metavar="STATE", help="The number of a state, as `ramify show` prints it.")]
 
@@ -35,15 +35,16 @@ def show(
         str, typer.Option(metavar="FILE", help="Write the tree as one page for a browser instead; - is stdout.")
     ] = "",
     graph: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the graph instead: .graphml, or node-link .json.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the states as a graph instead: .graphml or node-link .json."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --why: print one JSON object.")] = False,
 ) -> None:
     """Show the tree of a run. Each state has its number, value, tests and action; * marks the path to the best."""
     if as_json and why is None:
-        raise UsageError("--json needs --why STATE; the whole run is RUN/journal.jsonl, one JSON object a line")
+        raise UsageError("--json needs --why STATE; RUN/journal.jsonl holds the whole run, one JSON object per line")
     if patch + summaries + (why is not None) + bool(html) + (graph is not None) > 1:
-        raise UsageError("give one of --patch, --why STATE, --summaries, --html FILE and --graph FILE")
+        raise UsageError("give only one of --patch, --why STATE, --summaries, --html FILE and --graph FILE")
     if why is not None:
         _explain(run, why, as_json)
         return
@@ -113,14 +114,14 @@ def _summarise(run: Run) -> None:
 
 
 def _console() -> Console:
-    """A console that does not cut lines off if the output is a pipe."""
+    """Return a console that does not cut off lines if the output is a pipe."""
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 
 
 def read_run(directory: Path) -> Run:
-    """The run in a directory, for reading. Raises JournalError or UsageError if there is none."""
+    """Open the run in a directory for reading. Raises JournalError or UsageError if there is none."""
     from agent.run.paths import journal_of
     from agent.run.run import Run
 
@@ -128,7 +129,7 @@ def read_run(directory: Path) -> Run:
 
 
 def answer_of(run: Run) -> Result:
-    """The result of the last session of a run. Raises JournalError if it has not ended."""
+    """Return the result of the last session of a run. Raises JournalError if it has not ended."""
     from agent.solver.outcome import result_of
 
     if run.ended is None:

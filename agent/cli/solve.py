@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.ci.failures import failures_told
+from agent.cli.ci.failures import report_failures
 
 
-@failures_told
+@report_failures
 def solve(
     context: typer.Context,
     issue: Annotated[

@@ -1,4 +1,4 @@
-"""`ramify fork`, `prune` and `pin`: steer a search, while it runs or before it is resumed."""
+"""`ramify fork`, `prune` and `pin`: steer a search while it runs, or before it is resumed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fork(
 
 
 def prune(run: RunDir, node: Node) -> None:
-    """Never expand a state again, nor any state below it."""
+    """Never expand a state or any state below it again."""
     _steer(run, "prune", node)
 
 

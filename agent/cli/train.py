@@ -51,7 +51,7 @@ def counts(
     with ExitStack() as held:
         edits = count_edits(held.enter_context(Run.read(path)) for path in runs_in(runs))
     if not edits.tried:
-        raise UsageError("no run of these tried an edit")
+        raise UsageError("none of these runs tried an edit")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         edits.write(out)
@@ -87,7 +87,7 @@ def _command(method: Method) -> Callable[..., None]:
             ),
         ] = None,
         full: Annotated[bool, typer.Option("--full", help="Train all weights; the same as --lora 0.")] = False,
-        epochs: Annotated[float, typer.Option(metavar="N", help="How often each row is learned from.")] = 1.0,
+        epochs: Annotated[float, typer.Option(metavar="N", help="How many times to train on each row.")] = 1.0,
         max_steps: Annotated[
             int, typer.Option(metavar="N", help="Stop after this many steps; -1: train for all epochs.")
         ] = -1,
@@ -101,10 +101,10 @@ def _command(method: Method) -> Callable[..., None]:
         ] = 0,
         max_length: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of tokens of a row.")] = 2048,
         beta: Annotated[float, typer.Option(metavar="X", help="Beta of DPO and KTO.")] = 0.1,
-        prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also learn the prompts.")] = False,
+        prompt_loss: Annotated[bool, typer.Option("--prompt-loss", help="SFT: also train on the prompts.")] = False,
         group_by_length: Annotated[bool, typer.Option("--group-by-length", help="Group rows by length.")] = False,
         in_order: Annotated[
-            bool, typer.Option("--in-order", help="Take rows in their order (ramify export --easy-first).")
+            bool, typer.Option("--in-order", help="Keep the order of the rows (see ramify export --easy-first).")
         ] = False,
         save_steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps between checkpoints.")] = 200,
         cpu: Annotated[bool, typer.Option("--cpu", help="Use the CPU, in float32.")] = False,
@@ -127,7 +127,7 @@ def _command(method: Method) -> Callable[..., None]:
         from agent.learning import training
 
         if full and lora:
-            raise UsageError(f"--full and --lora {lora}: an adapter leaves the weights below it as they are; give one")
+            raise UsageError(f"--full and --lora {lora}: --full trains all weights, --lora only an adapter; give one")
         if width % 32:
             raise UsageError(f"--width {width}: give a multiple of 32")
         tiny = {"width": width, "layers": layers, "vocabulary": vocabulary, "positions": 2 * max_length}

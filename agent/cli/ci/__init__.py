@@ -1,1 +1,1 @@
-"""For CI pipelines: failed tests as a task, a check of the patch, and outputs of the step."""
+"""Support for CI pipelines: turns failed tests into a task, checks the patch, and writes the outputs of the step."""

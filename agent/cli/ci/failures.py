@@ -1,4 +1,4 @@
-"""Tells a pipeline of a command that ended with an error, before there was a result to tell of."""
+"""Reports to a CI pipeline that a command failed before it had a result."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def failures_told(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A command that, where it fails, writes its exit code to `$GITHUB_OUTPUT` and the reason to `--summary-md`."""
+def report_failures(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a command so that an error also writes the exit code to `$GITHUB_OUTPUT` and the reason to
+    `--summary-md`."""
 
     @wraps(command)
-    def told(*arguments: _P.args, **options: _P.kwargs) -> _R:
+    def reporting(*arguments: _P.args, **options: _P.kwargs) -> _R:
         try:
             return command(*arguments, **options)
-        except (typer.Exit, typer.Abort):  # no failures: the end of a command that has said all itself
+        except (typer.Exit, typer.Abort):  # not an error: the command ended by itself and has reported its result
             raise
         except Exception as error:
             with suppress(OSError):  # the command's own error matters more
-                _tell(error, options.get("summary_md"))
+                _report(error, options.get("summary_md"))
             raise
 
-    return told
+    return reporting
 
 
-def _tell(error: Exception, summary_md: object) -> None:
+def _report(error: Exception, summary_md: object) -> None:
     if outputs := os.environ.get("GITHUB_OUTPUT"):
         write_outputs(Path(outputs), {"exit_code": exit_code_of(error)})
     if isinstance(summary_md, Path):

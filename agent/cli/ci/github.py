@@ -1,7 +1,7 @@
 """GitHub: reads an issue by its number, and writes a step's outputs and summary.
 
-Law: untrusted text never becomes markup or the name of an output: outputs are written between unpredictable
-delimiters, and a patch is put into a fence that is longer than any in it.
+Invariant: untrusted text never becomes markup or the name of an output. Outputs are written between unpredictable
+delimiters, and the fence around a patch is longer than any fence in it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ ISSUE = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)")
 API = "https://api.github.com"
 TIMEOUT_S = 30.0
 PATCH_CHARACTERS = 60_000
-"""How much of a patch goes into a summary; GitHub allows a megabyte for all summaries of a step."""
+"""How much of a patch a summary shows; GitHub allows one megabyte for all summaries of a step."""
 
 
 def fetch_issue(reference: str) -> str:
-    """The title and text of an issue, by `owner/repository#number`. Uses `$GITHUB_TOKEN` and `$GITHUB_API_URL` if they
-    are set. Comments are left out: anybody can add one later.
+    """Return the title and text of the issue `owner/repository#number`. Uses `$GITHUB_TOKEN` and `$GITHUB_API_URL` if
+    they are set. Comments are left out, because anybody can add one later.
 
     Raises:
-        agent.errors.UsageError: it is not such a reference, or there is no such issue.
-        agent.errors.ModelError: GitHub cannot be reached, or refuses.
+        agent.errors.UsageError: the reference has another form, or there is no such issue.
+        agent.errors.ModelError: GitHub cannot be reached or refuses the request.
     """
     import httpx
 
@@ -50,7 +50,7 @@ def fetch_issue(reference: str) -> str:
 
 
 def write_outputs(file: Path, values: Mapping[str, object]) -> None:
-    """Append outputs of a step to `$GITHUB_OUTPUT`, each between random delimiters."""
+    """Append outputs of a step to `file` (`$GITHUB_OUTPUT`), each between random delimiters."""
     with file.open("a", encoding="utf-8") as out:
         for name, value in values.items():
             end = f"ramify-{secrets.token_hex(16)}"
@@ -58,7 +58,7 @@ def write_outputs(file: Path, values: Mapping[str, object]) -> None:
 
 
 def summary(facts: Mapping[str, Any], text: str, patch: bytes) -> str:
-    """A run in Markdown, from the object that `--json` prints, the lines of the text summary, and the patch."""
+    """Return a summary of a run in Markdown, from the object that `--json` prints, the text summary and the patch."""
     shown = patch.decode(errors="replace")
     left_out = f"\n… {len(shown) - PATCH_CHARACTERS} characters more\n" if len(shown) > PATCH_CHARACTERS else ""
     parts = [f"### Ramify: {str(facts['status']).replace('_', ' ')}", _fenced(text, "text")]
@@ -70,7 +70,7 @@ def summary(facts: Mapping[str, Any], text: str, patch: bytes) -> str:
 
 
 def failed(reason: str) -> str:
-    """An error in Markdown, for a run that has no result."""
+    """Return an error in Markdown, for a run that has no result."""
     return f"### Ramify: error\n\n{_fenced(reason, 'text')}\n"
 
 

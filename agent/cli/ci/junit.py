@@ -16,7 +16,7 @@ from agent.untrusted import terminal_text
 REPORT_BYTES = 50_000_000
 MESSAGE_BYTES = 3_000
 MESSAGES = 10
-"""How many failures are quoted with their message."""
+"""The maximum number of failures that are quoted with their message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class Failure:
     """A test that failed or could not be run."""
 
     test: str
-    """The name that pytest uses, if a file of the repository can be found for it; else `class::name`."""
+    """The test's id in pytest's notation if its file was found in the repository; else `class::name`."""
     message: str = ""
 
 
 def read_failures(report: Path, repo: Path) -> tuple[Failure, ...]:
-    """The failed tests of a report, in its order, each once.
+    """Return the failed tests of a report in its order, without duplicates.
 
     Raises:
-        agent.errors.UsageError: it cannot be read, is not JUnit XML, or reports no failed test.
+        agent.errors.UsageError: the report cannot be read, is not JUnit XML, or has no failed test.
     """
     cases = [case for case in _root(report).iter("testcase") if _failed(case)]
     failures = {failure.test: failure for failure in (_failure(case, repo) for case in reversed(cases))}
@@ -42,7 +42,7 @@ def read_failures(report: Path, repo: Path) -> tuple[Failure, ...]:
 
 
 def statement(failures: tuple[Failure, ...]) -> str:
-    """An issue made of failures: all names, and the first messages."""
+    """Return the text of an issue that lists all failures and quotes the first messages."""
     names = "\n".join(f"- {failure.test}" for failure in failures)
     messages = "\n\n".join(f"{f.test}:\n{f.message}" for f in failures[:MESSAGES] if f.message)
     return f"These tests fail:\n\n{names}\n" + (f"\n{messages}\n" if messages else "")
@@ -75,7 +75,8 @@ def _failure(case: ET.Element, repo: Path) -> Failure:
 
 
 def _name(case: ET.Element, repo: Path) -> str:
-    """The test's id. Pytest writes `tests.test_x.TestA` and `test_b`; the file is the longest existing part."""
+    """Return the test's id. Pytest reports `tests.test_x.TestA` and `test_b`; the longest prefix that is a file is the
+    test's file."""
     name, parts = case.get("name", ""), case.get("classname", "").split(".")
     for file, classes in _files(case, parts, name):
         if (repo / file).is_file():
@@ -84,13 +85,13 @@ def _name(case: ET.Element, repo: Path) -> str:
 
 
 def _files(case: ET.Element, parts: list[str], name: str) -> Iterator[tuple[str, list[str]]]:
-    """Files that may hold the test, likeliest first, and the classes around it."""
+    """Yield the files that may contain the test, likeliest first, each with the classes around the test."""
     if file := case.get("file"):
         module = file.removesuffix(".py").split("/")
         yield file, parts[len(module) :] if parts[: len(module)] == module else []
     for length in range(len(parts), 0, -1):
         yield "/".join(parts[:length]) + ".py", parts[length:]
-    yield name.replace(".", "/") + ".py", []  # a module that cannot be imported: the case bears its name
+    yield name.replace(".", "/") + ".py", []  # for a module that cannot be imported, `name` is the module's name
 
 
 def _is_module(name: str, file: str) -> bool:

@@ -1,7 +1,7 @@
-"""Checks whether a patch changes more than source code, so that it may not be proposed without review.
+"""Checks whether a patch changes more than source code and therefore needs a review.
 
-Law: git itself applies the patch, to a separate index and object store, and says what changed. Nothing is guessed from
-the patch's text, and the checkout is only read.
+Invariant: git itself applies the patch, to a separate index and object store, and lists what changed. The text of the
+patch is not parsed, and the checkout is only read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sandboxes.git.command import Git
 from sandboxes.git.foreign import locate, opened
 
 Rule = Literal["ci", "git", "lock", "tools", "symlink", "mode", "submodule", "big", "name", "hidden"]
-"""A rule that the user can allow to be broken."""
+"""A rule that a patch can break; the user can allow each."""
 RULES: tuple[Rule, ...] = get_args(Rule)
 BIG_BYTES = 1_000_000
 """The size above which a file is big."""
@@ -59,12 +59,12 @@ _MALFORMED = (
     "No valid patches", "unrecognized input", "corrupt patch", "patch fragment without header",
     "patch with only garbage", "git diff header lacks",
 )  # fmt: skip
-"""How git's errors begin for input that is not a patch, rather than one that does not apply."""
+"""How git's errors begin if the input is not a patch at all (as opposed to a patch that does not apply)."""
 _LINK, _MODULE, _NOTHING = "120000", "160000", "000000"
 _MOST_LINKS = 20
 """A link that passes more links than this counts as leading out."""
 _SHOWN = 120
-"""How many characters of a line are quoted."""
+"""The maximum number of characters quoted from a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Finding:
     """A reason not to propose a patch."""
 
     rule: Rule | Literal["apply"]
-    """`apply`: git does not accept the patch; this cannot be allowed."""
+    """The rule that the patch breaks. `apply`: git does not accept the patch, which the user cannot allow."""
     path: str
     """The path from the root, with invisible characters escaped; empty for the patch as a whole."""
     reason: str
@@ -83,7 +83,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """One path of `git diff-index --raw`."""
+    """One entry of `git diff-index --raw`."""
 
     old_mode: str
     new_mode: str
@@ -95,11 +95,11 @@ class _Changed:
 def check(
     repo: Path, patch: bytes, *, base: str = "HEAD", allow: frozenset[Rule] = frozenset(), big_bytes: int = BIG_BYTES
 ) -> tuple[Finding, ...]:
-    """All reasons not to propose the patch for the commit `base`, by path; none for an empty patch.
+    """Return all reasons not to propose the patch for the commit `base`, by path. An empty patch has none.
 
     Raises:
         agent.errors.UsageError: `patch` is not a git patch; `repo` is not a git repository, or has no such commit.
-        sandboxes.SandboxError: git cannot read it.
+        sandboxes.SandboxError: git cannot read the repository.
     """
     if not patch.strip():
         return ()
@@ -171,7 +171,7 @@ def _blob(git: Git, name: str) -> str:
 
 
 def _hidden(git: Git, changed: _Changed) -> str:
-    """The first new line with invisible characters, which are escaped in it."""
+    """Return the first new line that has invisible characters, with these escaped; empty if there is none."""
     blobs = [changed.blob, *([changed.old_blob] if changed.old_mode != _NOTHING else [])]
     after, *before = (_blob(git, blob).removeprefix("\ufeff") for blob in blobs)
     if "\0" in after or visible(after) == after:
@@ -182,9 +182,9 @@ def _hidden(git: Git, changed: _Changed) -> str:
 
 
 def _leads_out(git: Git, path: str, target: str, most_links: int = _MOST_LINKS) -> bool:
-    """Whether a link at `path` may lead out of the repository, or into a `.git`. The folders of `path` are real, since
-    git puts nothing behind a link, so the target may climb with `..` as far as they go. After that it may pass other
-    links, which are followed, but no `..`."""
+    """Whether a link at `path` may lead out of the repository or into a `.git`. The folders of `path` are no links,
+    because git puts nothing behind a link; the target may therefore start with as many `..` as there are folders. Later
+    parts may be links, which are followed, but not `..`."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
     climbs = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
     folders = path.split("/")[:-1]
@@ -198,7 +198,7 @@ def _leads_out(git: Git, path: str, target: str, most_links: int = _MOST_LINKS) 
 
 
 def _links(git: Git, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The paths that are links in the patched tree, with their targets."""
+    """Yield those of `paths` that are links in the patched tree, with their targets."""
     if not paths:
         return
     for entry in git.run("ls-files", "--stage", "-z", "--", *paths).split(b"\0"):
@@ -208,8 +208,8 @@ def _links(git: Git, paths: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _any(path: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a pattern matches the path or the end of it: a nested package may have a pipeline of its own. Case is
-    ignored, since some file systems ignore it."""
+    """Whether a pattern matches the path or an end of it, because a nested package may have its own pipeline. Case is
+    ignored, because some file systems ignore it."""
     parts = path.casefold().split("/")
     ends = ["/".join(parts[index:]) for index in range(len(parts))]
     return any(fnmatch(end, pattern) for end in ends for pattern in patterns)

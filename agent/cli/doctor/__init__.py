@@ -12,13 +12,13 @@ from agent.errors import UsageError
 
 def doctor(
     model: Annotated[
-        str | None, typer.Option(metavar="openai/NAME", help="Examine the server of this model instead.")
+        str | None, typer.Option(metavar="openai/NAME", help="Check the server of this model instead.")
     ] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="The URL of the server, as in model.base_url.")
     ] = None,
 ) -> None:
-    """Show which sandboxes work on this machine. Where one does not, it says what to change."""
+    """Show which sandboxes work on this machine. For those that do not, it says what to change."""
     from agent.cli.doctor.model_probe import examine_model
     from agent.cli.doctor.report import examine
 

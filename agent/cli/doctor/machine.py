@@ -1,4 +1,4 @@
-"""The facts of this machine that decide which sandboxes it gets."""
+"""Finds the facts that decide which sandboxes work on this machine."""
 
 from __future__ import annotations
 
@@ -23,36 +23,37 @@ SETTINGS = {
     "kernel.unprivileged_userns_clone": ("0", "1"),
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
 }
-"""Kernel settings that can forbid user namespaces: the value that forbids them, and one that allows them."""
+"""Kernel settings that can forbid user namespaces, each with a value that forbids them and one that allows them."""
 COMMIT_S = 600.0
-"""How long a command may take where each starts a container."""
+"""The time limit of a command in the `commit` sandbox, in which each command starts a container."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The facts of a machine. A problem is the reason why something does not work; empty: it works."""
+    """The facts of a machine. Each `..._problem` is the reason why something does not work; empty if it works."""
 
     kernel: tuple[int, int] = (6, 8)
     linux: bool = True
     root: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Those of `SETTINGS` that this kernel has."""
+    """The values of those `SETTINGS` that this kernel has."""
     filesystem: str = "ext4"
-    """The file system of the place where runs are kept."""
+    """The type of the file system that holds the runs."""
     limited: frozenset[str] = frozenset(["memory", "pids"])
-    """What control groups of this user can limit."""
+    """The resources that control groups of this user can limit."""
     namespace_problem: str = ""
     engine_problem: str = ""
     image_problem: str = ""
-    """Why the default image is missing on an engine that answers."""
+    """Why the base image is missing, if an engine answers."""
     guest_problem: str = ""
-    """Why states cannot be forked in containers, on an engine that answers and has the image."""
+    """Why states cannot be forked in containers, if an engine answers and has the image."""
     commit_problem: str = ""
-    """Why `commit` does not work; looked for only if the guest has a problem."""
+    """Why `commit` does not work; checked only if the guest has a problem."""
 
 
 def look(runs: Path) -> Machine:
-    """Find the facts; `runs` is the existing directory where runs are kept. This takes some seconds."""
+    """Find the facts of this machine, which takes some seconds. `runs`: an existing directory on the file system of the
+    runs."""
     name = platform.release().split("-")[0].split(".")
     engine_problem, image_problem = _engine_problems()
     guest_problem = "" if engine_problem or image_problem else docker.probe()
@@ -76,7 +77,7 @@ def _setting(key: str) -> Path:
 
 
 def _filesystem(path: Path) -> str:
-    """The type of the nearest mount above a path."""
+    """Return the type of the file system that holds a path."""
     filesystem, depth = "", -1
     mounts = Path("/proc/self/mountinfo")
     for line in mounts.read_text(errors="replace").splitlines() if mounts.exists() else ():
@@ -87,7 +88,7 @@ def _filesystem(path: Path) -> str:
 
 
 def _engine_problems() -> tuple[str, str]:
-    """Why no engine answers, and why an engine that answers has no base image."""
+    """Return why no engine answers, and why the engine has no base image; empty strings if there is no such problem."""
     try:
         client = engine.connect()
     except SandboxUnavailable as error:

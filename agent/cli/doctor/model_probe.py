@@ -1,4 +1,4 @@
-"""Checks what a model server can do for a search; each ability is tried once."""
+"""Checks which features that a search can use a model server has, by trying each once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent.errors import ConfigError
 
 TIMEOUT_S = 120
 LONG = "The quick brown fox jumps over the lazy dog. " * 60
-"""A prompt that is long enough for blocks of a prefix cache."""
+"""A prompt that is long enough to fill blocks of a prefix cache."""
 TOOL = {
     "type": "function",
     "function": {
@@ -28,7 +28,7 @@ TOOL = {
 
 
 def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
-    """Ask the server of `openai/NAME` for everything that a search can use; a request may cost a few tokens.
+    """Check the server of `openai/NAME` for each feature that a search can use; each check may cost a few tokens.
 
     Raises:
         ConfigError: no server is named.
@@ -51,9 +51,9 @@ def examine_model(name: str, base_url: str | None) -> Iterator[Finding]:
 
 
 def _refusal(error: urllib.error.HTTPError) -> str:
-    """The status and what the server says, unless that is a page for a browser."""
-    said = error.read()[:200].decode(errors="replace").strip()
-    return f"{error.code}: {error.reason if said.startswith('<') else said}"
+    """Return the status and the server's message, or the standard reason if the message is an HTML page."""
+    message = error.read()[:200].decode(errors="replace").strip()
+    return f"{error.code}: {error.reason if message.startswith('<') else message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,16 @@ class _Server:
     model: str
 
     def get(self, path: str) -> Any:
-        """The JSON at a path."""
+        """Return the JSON at a path."""
         return self._send(urllib.request.Request(self.url + path))  # noqa: S310 - the user's own server
 
     def post(self, path: str, **body: Any) -> Any:
-        """The answer to a request of the model."""
+        """Return the answer to a request to the model."""
         data = json.dumps({"model": self.model, **body}).encode()
         return self._send(urllib.request.Request(self.url + path, data, {"content-type": "application/json"}))  # noqa: S310
 
     def chat(self, text: str, **body: Any) -> Any:
-        """The answer to one message."""
+        """Return the answer to a single chat message."""
         return self.post("/chat/completions", messages=[{"role": "user", "content": text}], **body)
 
     def _send(self, request: urllib.request.Request) -> Any:

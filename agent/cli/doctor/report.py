@@ -1,4 +1,4 @@
-"""Checks what this machine can do, and what to change where it cannot."""
+"""Checks what this machine can do, and what to change if something does not work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONTAINER_REMEDY = (
 _GUEST_REMEDY = "allow user namespaces in containers (a seccomp and AppArmor policy of your engine may forbid them)"
 
 ROOM_BYTES = 2 << 30
-"""Less free space than this, which one action may use, gets a remedy."""
+"""The space that one action may use. If less is free, the report suggests a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Finding:
 
 
 def examine() -> tuple[Finding, ...]:
-    """Make all checks; some take seconds."""
+    """Run all checks; some take seconds."""
     return (*sandboxes_of(look(_existing_part(runs_dir()))), _python(), _git(), _disk(), _keys())
 
 
 def sandboxes_of(machine: Machine) -> Iterator[Finding]:
-    """The kinds of sandbox that work on a machine, why, and what to change for a faster or stronger kind."""
+    """Yield which kinds of sandbox work on a machine, why others do not, and what to change for a better kind."""
     namespace = not machine.namespace_problem
     docker = not (machine.engine_problem or machine.image_problem or machine.guest_problem)
     commit = not machine.engine_problem and bool(machine.guest_problem) and not machine.commit_problem
@@ -72,7 +72,7 @@ def _namespace(machine: Machine) -> Finding:
 
 
 def _unlimited(machine: Machine) -> tuple[str, str]:
-    """What is weaker if this user has no control groups, and what to change."""
+    """Return which limits are weaker because this user has no control groups, and what to change."""
     names = {"memory": "memory", "pids": "processes"}
     unlimited = " and ".join(name for kind, name in names.items() if kind not in machine.limited)
     if not unlimited:
@@ -115,7 +115,7 @@ def _docker(machine: Machine) -> Finding:
 
 
 def _image(machine: Machine) -> Finding:
-    """The image in which states are forked."""
+    """Check the image in which states are forked."""
     reason, _, remedy = machine.image_problem.partition("; ")
     return Finding("image", not reason, reason or BASE_IMAGE, remedy)
 
