@@ -1,4 +1,4 @@
-"""The page docs/systems.md, from the recipes. `make reference` writes it."""
+"""Makes the page docs/systems.md from the recipes. `make reference` writes it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agent.recipes import GROUPS, Check, Recipe, everything, flattened
 
 BEGIN = """# Published systems that work here
 
-Made from the recipes in `agent/recipes` by `make reference`. `--recipe NAME` runs a system by its name (`solve`, `fix`,
-`bench run`; in a file `recipe = "NAME"`), and any other option overrides its settings. `ramify recipes`
-lists them, `ramify recipes NAME` shows one; a recipe about data, training or evaluation is commands instead.
+`make reference` makes this page from the recipes in `agent/recipes`. `--recipe NAME` (for `solve`, `fix` and `bench run`; in a settings
+file `recipe = "NAME"`) applies the settings of a system; any other option overrides them. `ramify recipes`
+lists the systems, `ramify recipes NAME` shows one. For data, training or evaluation, a recipe is a list of commands instead.
 
-Each system says what differs from its paper, and names the tests in `tests/` that hold what it has. None needs a
-hosted model, and none shows the figure in a paper's abstract: with what model, and on what tasks, is not ours to say.
-[More systems](supporting-systems.md) have a mechanism here and no recipe.
+Each section lists what differs from the paper, and the tests in `tests/` that check the mechanism. The tests need no hosted
+model and do not reproduce the results of the paper, which depend on its model and tasks.
+For [more systems](supporting-systems.md), one mechanism is implemented, but there is no recipe.
 """
 
 
@@ -26,7 +26,7 @@ RUN = re.compile(r"\| ([a-z0-9-]+) \| (\d+ of \d+) = .+? \| ([\d.]+) \| ([\d.]+)
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     return "\n".join([BEGIN, *(line for group in GROUPS for line in _group(group))])
 
 
@@ -55,7 +55,7 @@ def _section(recipe: Recipe) -> Iterator[str]:
 
 @cache
 def _figures() -> Mapping[str, tuple[str, str, str]]:
-    """The figures of the systems that were run on our tasks, by name."""
+    """Return the results of the systems that were run on ten tasks, by recipe name."""
     text = Path(__file__).with_name("figures.md").read_text(encoding="utf-8")
     return {name: (resolved, requests, runs) for name, resolved, requests, runs in RUN.findall(text)}
 
