@@ -11,12 +11,13 @@ from agent.recipes import GROUPS, Check, Recipe, everything, flattened
 
 BEGIN = """# Published systems that work here
 
-`make reference` makes this page from the recipes in `agent/recipes`. `--recipe NAME` (for `solve`, `fix` and `bench run`; in a settings
-file `recipe = "NAME"`) applies the settings of a system; any other option overrides them. `ramify recipes`
-lists the systems, `ramify recipes NAME` shows one. For data, training or evaluation, a recipe is a list of commands instead.
+`make reference` makes this page from the recipes in `agent/recipes`. `--recipe NAME` (for `solve`, `fix` and
+`bench run`; in a settings file `recipe = "NAME"`) applies the settings of a system; any other option overrides them.
+`ramify recipes` lists the systems, and `ramify recipes NAME` shows one. For data, training or evaluation, a recipe is a
+list of commands instead.
 
-Each section lists what differs from the paper, and the tests in `tests/` that check the mechanism. The tests need no hosted
-model and do not reproduce the results of the paper, which depend on its model and tasks.
+Each section lists what differs from the paper, and the tests in `tests/` that check the mechanism. The tests need no
+hosted model and do not reproduce the results of the paper, which depend on its model and tasks.
 For [more systems](supporting-systems.md), one mechanism is implemented, but there is no recipe.
 """
 
