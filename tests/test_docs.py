@@ -1,4 +1,4 @@
-"""The documentation says what is so: its commands are run, its programs too, and the site builds without a warning."""
+"""Checks the documentation: runs its commands and programs, and builds the site without a warning."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ TITLE = re.compile(r'title="([^"]+)"')
 
 
 def fences(page, *languages):
-    """The language line and the text of each code block in one of the languages, in order."""
+    """Return the info line and the text of each code block in one of the languages, in order."""
     tokens = MarkdownIt().parse(page.read_text())
     blocks = [(token.info, token.content) for token in tokens if token.type == "fence"]
     return [block for block in blocks if block[0].split(" ", 1)[0] in languages]
 
 
 def steps(session):
-    """The commands of a `console` block, each with what it is to print."""
+    """Yield the commands of a `console` block, each with its expected output."""
     for step in session.removeprefix("$ ").split("\n$ "):
-        command, _, said = step.rstrip("\n").partition("\n")
-        yield command, said and f"{said}\n"
+        command, _, expected = step.rstrip("\n").partition("\n")
+        yield command, expected and f"{expected}\n"
 
 
 def names(pages):
@@ -48,7 +48,7 @@ def names(pages):
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch, namespaces):
-    """Runs a command in a folder for one page; what it prints, errors too."""
+    """A function that runs a command in the page's folder, with stdout and stderr together."""
     place = tmp_path / "project"
     place.mkdir()
     monkeypatch.chdir(place)
@@ -82,19 +82,19 @@ def test_what_a_page_tells_to_do_does_what_it_says(page, shell, monkeypatch):
         elif language == "python":
             exec(compile(text, str(page), "exec", dont_inherit=True), module.__dict__)
         else:
-            for command, said in steps(text):
-                assert_prints(shell(command), command, said)
+            for command, expected in steps(text):
+                assert_prints(shell(command), command, expected)
 
 
-def assert_prints(done, command, said):
+def assert_prints(done, command, expected):
     assert done.returncode == 0, f"{command}\n{done.stdout}"
-    met = doctest.OutputChecker().check_output(said, done.stdout, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    assert met, f"{command}\n{done.stdout}\n-- is not --\n{said}"
+    same = doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert same, f"{command}\n{done.stdout}\n-- is not --\n{expected}"
 
 
 @pytest.fixture
 def red_checkout(shell):
-    """The current directory is a checkout with what the README speaks of: a red test, an issue, a build's report."""
+    """A checkout with what the commands of the README need: a failing test, an issue, and the report of a build."""
     Path("tests").mkdir()
     Path("a.py").write_text("def mean(values):\n    return sum(values) / len(values) if len(values) > 1 else 0\n")
     Path("tests/test_a.py").write_text(

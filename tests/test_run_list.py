@@ -189,7 +189,7 @@ class TestNamingARun:
     def test_where_there_is_no_run_the_remedy_is_told(self, ramify):
         said = ramify("show")
         assert (said.returncode, said.stdout) == (2, "")
-        assert "there is no run in" in said.stderr
+        assert "there are no runs in" in said.stderr
         assert "`ramify runs` lists the runs" in ramify("show", "nothing").stderr
 
     def test_training_data_is_made_of_the_last_run(self, ramify, record):

@@ -44,7 +44,7 @@ def fix(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Make failing tests pass, and break no other test."""
+    """Make failing tests pass without breaking others."""
     from agent.cli.interactive import OutputOptions
     from agent.cli.new_run import SolveRequest, run_solve
 

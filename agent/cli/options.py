@@ -32,12 +32,12 @@ Test = Annotated[
         "--test",
         "--test-cmd",
         metavar="CMD",
-        help="Command that runs the tests, from the root. Default: found from the repository's files.",
+        help="Command that runs the tests, from the root. Default: detected from the repository's files.",
     ),
 ]
 TestFramework = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="What CMD runs: pytest, go, cargo, jest, ... Default: found from CMD."),
+    typer.Option(metavar="NAME", help="The kind of tests: pytest, go, cargo, jest, ... Default: detected from CMD."),
 ]
 Models = Annotated[
     list[str] | None,
@@ -46,7 +46,7 @@ Models = Annotated[
         "--model",
         "--policy",
         metavar="MODEL",
-        help="The policy that proposes edits: a model, or mutate, which needs none; repeatable, to share one tree.",
+        help="The policy that proposes edits: a model, or mutate, which needs none; repeatable: all work on one tree.",
     ),
 ]
 GoalTests = Annotated[
@@ -129,7 +129,7 @@ MaxTokens = Annotated[
 ]
 MaxSeconds = Annotated[
     float | None,
-    typer.Option(metavar="N", help="Seconds after which no new step begins; verifying the patch comes on top."),
+    typer.Option(metavar="N", help="Seconds after which no new step begins; the verification takes additional time."),
 ]
 Workers = Annotated[
     int | None, typer.Option("-w", "--workers", metavar="N", help="Number of expansions at the same time.")
@@ -144,9 +144,10 @@ Out = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="RUN", help="Directory of the run; it must not exist.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of the patch.")]
-PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the patch there as well.")]
+PatchOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the patch to this file.")]
 SummaryMd = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown, as for $GITHUB_STEP_SUMMARY.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Append a summary in Markdown to this file, such as $GITHUB_STEP_SUMMARY."),
 ]
 Apply = Annotated[
     bool, typer.Option("--apply", help="Apply a solved or submitted patch to the checkout, whole or not at all.")

@@ -56,7 +56,7 @@ def last_run() -> Path:
     if refused:
         raise UsageError(f"{refused}; `ramify runs` lists the runs")
     remedy = "start one with `ramify fix` or `ramify solve`, or name it: `ramify runs` lists the runs"
-    raise UsageError(f"there is no run of {root}; {remedy}" if root else f"there is no run in {runs_dir()}; {remedy}")
+    raise UsageError(f"there is no run of {root}; {remedy}" if root else f"there are no runs in {runs_dir()}; {remedy}")
 
 
 def _is_of(run: Path, root: Path) -> bool:

@@ -51,7 +51,9 @@ def solve(
     memory: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Memory file: recall from it, and remember this run in it.")
     ] = None,
-    no_memory: Annotated[bool, typer.Option("--no-memory", help="Use no memory, whatever the settings say.")] = False,
+    no_memory: Annotated[
+        bool, typer.Option("--no-memory", help="Use no memory, even if the settings name one.")
+    ] = False,
     workers: options.Workers = None,
     rollouts: options.Rollouts = None,
     rounds: options.Rounds = None,
