@@ -255,7 +255,7 @@ class TestTheNextStep:
         name = self.last(ramify(WRONG, "fix")).split()[-1]
         said = commands.ramify(["apply"], cwd=tmp_path, env=ramify.env)
         assert said.returncode == 2
-        assert f"no git checkout; name the run: ramify apply {name} (the last one)" in said.stderr
+        assert f"not a git checkout; name the run: ramify apply {name} (the last one)" in said.stderr
 
     @pytest.mark.slow
     def test_quietly_none_is_named(self, ramify):
