@@ -333,7 +333,7 @@ def test_trace2skill_makes_a_directory_of_what_a_model_learned_of_each_run_and_m
         carry_out("trace2skill", "memory skills build", RUN=runs[0], MODEL="openai/tiny", more=more)
     (skill,) = (line for line in Path("skills/SKILL.md").read_text().splitlines() if line.startswith("- "))
     assert re.fullmatch(rf"- {re.escape(merged)} \[mean-\S+, median-\S+\]", skill), skill
-    assert "took 1 skill of" in carry_out("trace2skill", "memory skills load")
+    assert "imported 1 skill of" in carry_out("trace2skill", "memory skills load")
 
 
 @pytest.mark.slow
