@@ -108,7 +108,7 @@ class TestWinningPaths:
         made.add(0, 1.0, [edit("a")])
         made.note(1, "verdict", {"solved": False, "patch": None})
         with made.close() as run:
-            assert rows(run, "sft") == [{"skipped": "no way of the run succeeded"}]
+            assert rows(run, "sft") == [{"skipped": "no rollout of the run succeeded"}]
 
     def test_train_a_turn_that_they_share_once(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)

@@ -143,9 +143,9 @@ class TestTheCommand:
         assert "gap=0.2" in listed[3]
 
     def test_says_what_is_missing(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="is not a run and holds none"):
+        with pytest.raises(UsageError, match="is not a run and contains no runs"):
             export(tmp_path)
-        with pytest.raises(UsageError, match="is not a run and holds none"):
+        with pytest.raises(UsageError, match="is not a run and contains no runs"):
             export(tmp_path, "--format", "sft", "--out", tmp_path / "out")
 
     def test_never_writes_over_what_is_there(self, tmp_path: Path) -> None:

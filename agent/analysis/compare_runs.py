@@ -1,8 +1,8 @@
-"""Comparison of two runs: whether they found the same, and if not, where they first differ.
+"""Comparison of two runs: whether they are the same, and if not, where they first differ.
 
-Compared are the states in order (parents; actions, message and usage of each turn; content, tests, value, flags), the
-edges, the results of all expansions, the final result and the patch. Not compared are the output of commands, times,
-the number of test runs, and the usage of expansions that did not end.
+The comparison covers the states in order (parents; actions, message and usage of each turn; content, tests, value,
+flags), the edges, the results of all expansions, the final result and the patch. It ignores the output of commands,
+times, the number of test runs, and the usage of expansions that did not end.
 """
 
 from __future__ import annotations

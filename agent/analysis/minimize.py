@@ -1,7 +1,7 @@
 """Minimisation: a solved path without its detours, and the proof that it still solves the task.
 
-After Retro-Search, which looks for shorter ways in traces that were right. Law: the remaining turns were carried out
-from the root state, each call failed or succeeded as before, and a new run of the whole test suite says that the task
+Based on Retro-Search, which looks for shorter paths in correct traces. Invariant: the remaining turns were carried out
+from the root state, each call failed or succeeded as before, and a new run of the whole test suite shows that the task
 is solved.
 """
 
@@ -43,7 +43,7 @@ class Shortened:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Shortened:
-        """Reads the note."""
+        """Read the note."""
         turns = tuple((node, number) for node, number in data["turns"])
         return cls(turns, tuple(map(tuple, data["seen"])), data["of"], data["tried"])
 
@@ -118,11 +118,11 @@ class _Again:
 
 
 def shorten(path: Sequence[Node], solves: Callable[[Sequence[Step]], Seen | None], most: int = 20) -> Shortened | None:
-    """The fewest turns of a solved path that are found to suffice in at most `most` tries, from 1; None if the path
+    """Find as few turns of a solved path as suffice, in at most `most` tries (at least 1). Return None if the path
     itself, carried out again, does not solve the task.
 
     The longest detours are tried first, the earliest of them before others. A detour begins and ends with a turn that
-    changed something or failed. Turns that only read are left out only inside a detour, since later turns may rest on
+    changed something or failed. Turns that only read are left out only inside a detour, since later turns may depend on
     them.
     """
     turns = [(node.id, number) for node in path for number in range(len(node.steps))]

@@ -1,4 +1,5 @@
-"""Recorded models replay the answers in a run's journal; the model itself is asked only for missing ones, if at all."""
+"""Recorded models replay the answers in a run's journal; the model itself is asked only for missing answers, if at
+all."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _RESULT = re.compile(r"`result-[0-9a-f]{16}`|<(result-[0-9a-f]{16})>.*?</\1>", r
 class Archive:
     """The answers of a run, each given out once. Thread-safe.
 
-    An answer fits the same request; else one that differs only in the output of commands; else one that differs only
-    in the seed, which is another draw from the same distribution.
+    An answer fits a request if its own request is the same; otherwise if it differs only in the output of commands;
+    otherwise if it differs only in the seed, which is another draw from the same distribution.
     """
 
     def __init__(self, run: Run) -> None:
@@ -84,8 +85,8 @@ class Archive:
 
 @dataclass(slots=True)
 class Recorded:
-    """Replaces a model of a run, whose answers are paid for. `make` makes the model itself, for requests that the run
-    has no answer to; None: such a request fails."""
+    """Replaces a model by its recorded answers, which are already paid for. `make` makes the model itself, for requests
+    that the run has no answer to; None: such a request fails."""
 
     name: str
     archive: Archive

@@ -1,4 +1,4 @@
-"""Child processes in sessions of their own, which end with everything they started when the block ends."""
+"""Child processes in their own sessions, which are ended together with everything they started when a block ends."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from types import FrameType
 from typing import NoReturn
 
 STOP_S = 30
-"""How long a process may take to end after it is asked to."""
+"""The seconds that a process has to end after it is asked to."""
 
 
 @contextmanager
 def leaving_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise SystemExit in the block instead of killing this process. A signal that is ignored or
-    handled already stays so."""
+    """Make SIGTERM and SIGHUP raise SystemExit in the block instead of killing this process. A signal that is already
+    ignored or handled stays that way."""
     in_main = threading.current_thread() is threading.main_thread()
     signals = [name for name in (signal.SIGTERM, signal.SIGHUP) if in_main and signal.getsignal(name) == signal.SIG_DFL]
     for name in signals:
@@ -32,7 +32,7 @@ def leaving_by_signals() -> Iterator[None]:
 
 @contextmanager
 def gone_after(process: subprocess.Popen[bytes], *, alone: bool = False) -> Iterator[None]:
-    """End a process that was started with `start_new_session` when the block ends. It is asked to terminate, together
+    """When the block ends, end a process that was started with `start_new_session`. It is asked to terminate, together
     with everything it started unless `alone`; then all of them are killed. A second Ctrl-C skips the waiting, not the
     killing."""
     try:

@@ -1,6 +1,6 @@
 """The vLLM server with the options that tree search needs, as a command line and as a running process.
 
-vLLM lives in an environment of its own and is reached over HTTP. Nothing of it is imported.
+vLLM runs in its own environment and is reached over HTTP. Ramify imports nothing from it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from agent.learning.managed_process import gone_after, leaving_by_signals
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """The ranks that vLLM accepts."""
 LEAST_BATCHED = 2048
-"""The least `--max-num-batched-tokens`: tokens in one step of the server, over all requests."""
+"""The smallest `--max-num-batched-tokens` that Ramify sets: tokens in one step of the server, over all requests."""
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Our own server is never behind a proxy, whatever the environment names."""
+"""Opens URLs without a proxy: the server is never behind one, even if the environment names one."""
 
 
 class ServerFailed(RamifyError):
@@ -69,8 +69,8 @@ def command(server: Server, python: str) -> list[str]:
     """The command line that starts the server; `python` is an interpreter with vLLM.
 
     Raises:
-        UsageError: the model is itself an adapter; an adapter's folder holds none, its name is the model's, or its
-            rank is above `lora_rank`; or vLLM does not accept that rank.
+        UsageError: the model is itself an adapter; an adapter's folder holds no adapter, it has the same name as the
+            model, or its rank is above `lora_rank`; or vLLM does not accept `lora_rank`.
     """
     _refuse_adapter(Path(server.model))
     line = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", server.model]
@@ -105,8 +105,8 @@ def environment(server: Server) -> dict[str, str]:
 def running(
     server: Server, python: str, *, ready_s: float = 600, log: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the server during the block. Afterwards it ends with everything it started, also when SIGTERM or SIGHUP ends
-    this process. Its output goes to `log`, or to stderr without one.
+    """Run the server while the block runs, then end it and every process that it started, even if SIGTERM or SIGHUP
+    ends this process. The server's output goes to `log`, or to stderr if `log` is None.
 
     Raises:
         UsageError: as `command`; or the port is in use, or `python` cannot be run.
@@ -122,7 +122,7 @@ def running(
 
 
 def _require_free(server: Server) -> None:
-    """Raises UsageError when the port is in use: whatever answers there would be taken for this server."""
+    """Raise UsageError if the port is in use: whatever answers there would be mistaken for this server."""
     with suppress(OSError), socket.create_connection((server.host, server.port), 5):
         raise UsageError(f"something listens on {server.host}:{server.port} already: stop it, or give another --port")
 
@@ -158,10 +158,10 @@ def _healthy(root: str) -> bool:
 
 
 def checkpoint_of(model: str) -> str:
-    """The checkpoint that an adapter was trained on; empty if the model is no adapter.
+    """The checkpoint that an adapter was trained on; empty if the model is not an adapter.
 
     Raises:
-        UsageError: the adapter names none that is there.
+        UsageError: the adapter names no checkpoint that exists.
     """
     folder = Path(model)
     if not (folder / "adapter_config.json").is_file() or (folder / "config.json").exists():
@@ -176,7 +176,7 @@ def checkpoint_of(model: str) -> str:
 
 
 def rank_for(adapters: Mapping[str, Path]) -> int:
-    """The lowest rank, of those that vLLM accepts, with which the server takes these adapters; at least 16."""
+    """The lowest rank accepted by vLLM that is high enough for all these adapters; at least 16."""
     needed = max([16, *(_rank_of(name, path) for name, path in adapters.items())])
     return next((allowed for allowed in LORA_RANKS if allowed >= needed), needed)
 
@@ -203,12 +203,12 @@ def _adapters(server: Server) -> Sequence[str]:
 
 
 def _rank_of(name: str, path: Path) -> int:
-    """The adapter's rank; 0 when its configuration names none. Raises UsageError when the folder holds no adapter."""
+    """The adapter's rank; 0 if its configuration names none. Raises UsageError if the folder holds no adapter."""
     return int(_config(name, path).get("r") or 0)
 
 
 def _config(name: str, path: Path) -> Mapping[str, Any]:
-    """The configuration of an adapter. Raises UsageError when the folder holds none."""
+    """The configuration of an adapter. Raises UsageError if the folder holds no adapter."""
     try:
         config = json.loads((path / "adapter_config.json").read_bytes())
         return {**config, "r": int(config.get("r", 0))}

@@ -1,7 +1,7 @@
 """Diagnosis: what a failed rollout did, stage by stage, where it went wrong, and what depends on that step.
 
 From CodeTracer (Towards Traceable Agent States): the onset, the chain of steps that depend on it, and continuing from
-just before it. Law: every attribution is checked against the record; the rules are in
+just before it. Invariant: every attribution is checked against the record; the rules are in
 `agent.analysis.diagnosis.onset`.
 """
 

@@ -69,7 +69,7 @@ class Parting:
 
 
 def compare(one: Sequence[Moment], other: Sequence[Moment]) -> Parting:
-    """Compares the second rollout with the first, step by step."""
+    """Compare the second rollout with the first, step by step."""
     divergences: dict[Aspect, Divergence] = {}
     for number, (left, right) in enumerate(zip_longest(one, other), 1):
         for aspect, was, now in _aspects(left, right):

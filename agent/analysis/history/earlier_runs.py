@@ -39,7 +39,7 @@ class EarlierRuns:
 
     folder: Path
     replayed: Run | None = None
-    """The run that is replayed: it has the turns itself, and no other run is read."""
+    """The run that is replayed, if any: it has the turns itself, so that no other run is read."""
     policy_id: str = "earlier/1"
     _choosing: threading.Lock = field(default_factory=threading.Lock)
     _tree: Tree | None = None
@@ -49,7 +49,7 @@ class EarlierRuns:
     """The hints of all choices of this session, and of those that an earlier one had in progress."""
 
     def sync(self, run: Run, provider: Provider) -> None:
-        """Choose the state, once in the life of a run."""
+        """Choose the state, once per run."""
         with self._choosing:
             if self._tree is None:
                 self._path = tuple(self._chosen(run))
@@ -106,7 +106,7 @@ class EarlierRuns:
                 log.warning("%s begins from %s, which cannot be read: %s", run.journal.directory, note["run"], error)
 
     def _best(self, run: Run) -> dict[str, Any]:
-        """The run and the node with the highest value in all runs that began as this one did; of several the first."""
+        """The run and the node with the highest value among all runs that began like this one; the first of several."""
         found, value = dict[str, Any](), 0.0
         assert run.started is not None
         for directory in sorted(journal.parent for journal in self.folder.glob("*/journal.jsonl")):
@@ -123,7 +123,7 @@ class EarlierRuns:
 
 
 def _alike(one: Started, other: Started) -> bool:
-    """Whether two runs are of one issue, were told the same goal tests, and have the same base state."""
+    """Whether two runs are on one issue, were given the same goal tests, and have the same base state."""
     first, second = load_task(one.task), load_task(other.task)
     same = first.statement == second.statement and first.goal_tests == second.goal_tests
     return same and one.base.digest == other.base.digest

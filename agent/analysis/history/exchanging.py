@@ -1,8 +1,9 @@
 """Exchange: runs of one task that read each other's states from a shared git repository, and push their own to it.
 
-No run knows of another or waits for one (EvoGit, arXiv 2506.02049): each has refs of its own below `RUNS`, and what it
-finds below those of others it tests itself, as it does any proposal. What others wrote is untrusted: the repository is
-opened without its settings, and the value that a commit claims only says in which order states are brought in.
+Runs neither know of nor wait for one another (EvoGit, arXiv 2506.02049): each has its own refs below `RUNS`, and tests
+the states that it finds below the refs of others itself, like any proposal. The data of other runs is untrusted: the
+repository is opened without its settings, and the value that a commit claims decides only the order in which states are
+imported.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 RUNS = "refs/ramify/runs"
 """The refs of the states' commits in the shared repository, by run and by the numbers of their nodes."""
 MAX_BYTES = 1 << 20
-"""The most bytes of all files that a state of another run changes."""
+"""The maximum size of all files that a state of another run changes, in bytes."""
 _FORMAT = "--format=%(refname) %(objectname) %(tree) %(contents:trailers:key=Ramify-Value,valueonly,separator=)"
 _REF = re.compile(rf"{RUNS}/([0-9a-f]{{12}})/(\d{{1,9}}) ([0-9a-f]+) ([0-9a-f]+) ([01]\.\d{{1,9}})")
 
@@ -43,7 +44,7 @@ class _Foreign:
     """A state of another run."""
 
     value: float
-    """As its run claims, in [0, 1]."""
+    """The value that its run claims, in [0, 1]."""
     commit: str
     tree: str
 
@@ -75,7 +76,7 @@ class GitExchange:
                 log.warning("states cannot be exchanged through %s: %s", self.path, error)
 
     def next(self) -> Choice | None:
-        """The best state of another run that is new, to be brought in as a child of the root."""
+        """The best state of another run that is new, to be imported as a child of the root."""
         new = [each for each in self._found if each.tree not in self._taken]
         if not new:
             return None
@@ -89,7 +90,7 @@ class GitExchange:
         """The changes of the commit that the position's hint names.
 
         Raises:
-            PolicyError: the commit is gone, or has something that cannot be brought in.
+            PolicyError: the commit is gone, or has something that cannot be imported.
         """
         commit = position.hint
         try:
@@ -136,7 +137,7 @@ def _name(run: Run) -> str:
 
 
 def _changes(git: Git, commit: str) -> Iterator[Action]:
-    """What makes the files of the base state, from which a commit comes, those of the commit.
+    """The actions that turn the files of the base state, from which a commit comes, into those of the commit.
 
     Raises:
         PolicyError: it changes something other than text files, or too much.

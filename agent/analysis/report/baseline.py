@@ -17,7 +17,7 @@ from ramify.packages import PACKAGES
 NAMED = 3
 """How many tests or modules a line names."""
 OURS = frozenset({"ramify", *PACKAGES})
-"""Packages that hide the project's own of the same name where the tests run with the Python of this program."""
+"""Packages that hide the project's own packages of the same name if the tests run with the Python of this program."""
 _MISSING = re.compile(r"No module named '(\w+)")
 
 

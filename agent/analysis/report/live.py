@@ -31,7 +31,7 @@ BAR = 24
 """The width of a bar, in columns."""
 
 WORDS = {"nodes": "states", "measurements": "test runs", "usd": "dollars"}
-"""The words for limits whose settings are named otherwise."""
+"""The words for limits whose settings have other names."""
 OF_MODELS = ("calls", "tokens", "usd")
 """Limits that have no bar before a model is called."""
 _BEGUN = "proposing an edit and testing it"

@@ -28,7 +28,7 @@ from agent.task import Task, load_task
 from agent.untrusted import escaped
 
 STUCK, STUCK_S = 200, 120.0
-"""After so many states and seconds without a better one, a line says how to end the search."""
+"""After this many states and seconds without a better state, a line says how to end the search."""
 QUIET_S = 30.0
 """Without a live view, a status line is printed after this many seconds of silence."""
 
@@ -146,7 +146,7 @@ class Progress:
             self.say(f"the price of {model} is unknown: {REMEDY}")
 
     def _tell_if_stuck(self) -> None:
-        """Count a state that is no better. After many of them and a long time, print once how to end the search."""
+        """Count a state that is no better. After many such states and a long time, print once how to end the search."""
         self._stale += 1
         if self._told_stuck or self._stale < STUCK or time.monotonic() - self._rose < STUCK_S:
             return

@@ -1,4 +1,4 @@
-"""The rounds of a run, for `ramify show`: their states, the decision of the gate after each, and their results."""
+"""The rounds of a run, for `ramify show`: the states of each, the gate's decision after it, and its result."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def as_json(result: Result, patch_path: Path | None) -> dict[str, Any]:
 
 
 def as_text(result: Result, patch_path: Path | None, *, verbose: bool = False) -> str:
-    """The result for people, a fact a line. `verbose`: also how often states were forked, which is always said where
-    forks were checked."""
+    """The result for people, a fact a line. `verbose`: also how often states were forked; if forks were checked, this
+    is always included."""
     lines = answer_lines(result)
     lines.append(f"search   {counted(result.nodes, 'state')} in {result.seconds:.0f} s; {result.stop.value}")
     lines.append(f"spent    {counted(result.usage.measurements, 'test run')}" + cost(result.usage))

@@ -18,7 +18,7 @@ from agent.untrusted import escaped, one_line
 
 
 def best_of(run: Run) -> NodeId:
-    """The state whose patch is the answer, or would be now. Raises IndexError on an empty tree."""
+    """The state whose patch is the answer, or would be if the run ended now. Raises IndexError on an empty tree."""
     return run.tree.best().id if run.ended is None or run.ended.best is None else run.ended.best
 
 
@@ -49,7 +49,7 @@ def facts(run: Run) -> str:
 
 
 def _recipe(run: Run) -> list[str]:
-    """The recipe that the run was begun with, if any."""
+    """The recipe that the run was started with, if any."""
     name = run.started.settings.get("recipe") if run.started else None
     return [escaped(f"recipe {name}")] if name else []
 

@@ -80,7 +80,7 @@ class Why:
 
 
 def explain(events: Iterable[Event], node: NodeId) -> Why:
-    """Explains a node from the events of a journal.
+    """Explain a node from the events of a journal.
 
     Raises:
         agent.errors.UsageError: the run has no such node.

@@ -1,8 +1,8 @@
 """Exports runs as rows of training data. A format is one file here and one line in `agent.learning.export.registry`.
 
-Laws: a row depends only on its run's journal, so that the same runs give the same bytes, with two exceptions: a licence
-that the task does not name is guessed from the workspace, and the environment's secrets are removed. A prompt is the
-one that was really answered. A row says where it comes from (`agent.learning.export.provenance`).
+Invariants: a row depends only on its run's journal, so that the same runs give the same bytes, with two exceptions: a
+licence that the task does not name is guessed from the workspace, and the environment's secrets are removed. A row's
+prompt is the one that was actually answered. A row says where it comes from (`agent.learning.export.provenance`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class NeedsAllRuns(Protocol):
         ...
 
     def collect(self, run: Run) -> None:
-        """Take in a run."""
+        """Add a run to the comparison."""
         ...
 
 
 GOAL_UNKNOWN = "no test is known that has to pass, so that nothing says whether the task is solved"
-"""Why a run has no rows whose words say so."""
+"""Why a run has no rows whose text says whether the task is solved."""
 
 
 def skipped(reason: str) -> Row:

@@ -1,4 +1,4 @@
-"""Accepted solutions of a task: how near a change comes to the nearest of several.
+"""Accepted solutions of a task: how similar a change is to the nearest of several.
 
 KAT-Coder rewards a rollout by several ground truths ("KAT-Coder Technical Report"). The similarity of two changes is
 that of SWE-RL (arXiv 2502.18449), the ratio of `difflib.SequenceMatcher`.
@@ -18,7 +18,7 @@ from agent.measure.diffs import parse
 from agent.measure.protection import Protection
 
 PATCHES = ("patch", "model_patch")
-"""The fields of a row that may hold its patch: that of SWE-bench's instances and that of its predictions."""
+"""The fields of a row that may hold its patch, as in SWE-bench's instances and in its predictions."""
 _IS_TEST = Protection(frozenset(), (), ()).is_test
 
 Change = tuple[tuple[str, str], ...]
@@ -36,7 +36,7 @@ class AcceptedPatches:
         """Read JSON Lines with an `instance_id` and a `patch` or `model_patch` each. A task may have several rows.
 
         Raises:
-            UsageError: the file cannot be read, or a line is no such row.
+            UsageError: the file cannot be read, or a line is not such a row.
         """
         found: dict[str, list[Change]] = defaultdict(list)
         try:

@@ -1,6 +1,6 @@
 """Exports runs to a dataset folder with a manifest and a card.
 
-Law: the same runs and options give the same bytes, without times or paths. The exceptions are those of
+Invariant: the same runs and options give the same bytes, without times or paths. The exceptions are those of
 `agent.learning.export`.
 """
 
@@ -47,7 +47,7 @@ class ExportSettings:
     parquet: bool = False
     """Also write the rows as Parquet tables."""
     easy_first: bool = False
-    """Whether tasks come in the order of the share of their rollouts that succeeded, the highest first."""
+    """Whether to order tasks by the share of their rollouts that succeeded, the highest first."""
 
 
 def export(runs: Sequence[Path], settings: ExportSettings, out: Path) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def look(
     runs: Sequence[Path], settings: ExportSettings, write: Callable[[str, Row], None] = lambda split, row: None
 ) -> list[dict[str, Any]]:
     """Make the rows of these runs, count them in the tally of the settings, and give each with its split to `write`.
-    Returns what the manifest says of each run.
+    Return the manifest's entry for each run.
 
     Raises:
         agent.errors.JournalError: a run cannot be read.
@@ -101,7 +101,7 @@ def runs_in(paths: Sequence[Path]) -> list[Path]:
     for path in (path.absolute() for path in paths):  # `.` has no name
         inside = [path] if (path / "journal.jsonl").is_file() else [p.parent for p in path.glob("*/journal.jsonl")]
         if not inside:
-            problem = "is not a run and holds none" if path.is_dir() else "does not exist"
+            problem = "is not a run and contains no runs" if path.is_dir() else "does not exist"
             raise UsageError(f"{path} {problem}; `ramify runs` lists the runs")
         runs.update(dict.fromkeys(sorted(inside)))
     return list(runs)

@@ -1,4 +1,4 @@
-"""Decides which rows may be trained on. A row that may not is skipped, and counted under the reason."""
+"""Decides which rows may be trained on. Other rows are skipped, and counted by the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent.solver.contrast import suspects
 from agent.solver.warnings import manipulations
 
 TAMPERED = "it comes from a rollout that tampers with the tests"
-SUSPECTED = "a model that compared the answers holds it for one that only satisfies the tests"
+SUSPECTED = "a model that compared the answers judges that it only satisfies the tests"
 
 
 @dataclass(slots=True)

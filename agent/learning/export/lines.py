@@ -1,7 +1,8 @@
-"""Rows for reward models: two whole ways from the base state, of which only the chosen one succeeded.
+"""Rows for reward models: two whole paths from the base state, of which only the chosen one succeeded.
 
-Tool results stand in both, so that a trainer has to score a conversation as a whole (TRL: RewardTrainer). DPO would
-train on the results as if the policy had said them; its pairs are single answers (`agent.learning.export.preference`).
+Both contain tool results, so that a trainer has to score a conversation as a whole (TRL: RewardTrainer). DPO would
+train on the results as if the policy had written them; its pairs are single answers
+(`agent.learning.export.preference`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from agent.run.tree.node import NodeId
 
 @dataclass(frozen=True, slots=True)
 class LinePreference:
-    """One row for each leaf that did not succeed, with the leaf that did and whose way is alike for longest."""
+    """One row for each leaf that did not succeed, paired with the successful leaf whose path has the longest common
+    beginning with it."""
 
     max_pairs: AtLeastOne = 16
-    """The most pairs of a tree."""
+    """The maximum number of pairs per tree."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
@@ -38,7 +40,7 @@ class LinePreference:
         if not good:
             yield skipped(NO_SUCCESS)
         elif len(good) == len(ways):
-            yield skipped("every way of the run succeeded")
+            yield skipped("every rollout of the run succeeded")
         for bad in [leaf for leaf in ways if leaf not in good][: self.max_pairs] if good else ():
             yield _pair(run, turns, max(good, key=lambda leaf: (len(_alike(turns, leaf, bad)), -leaf)), bad)
 
@@ -48,9 +50,9 @@ def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
     prompt = _alike(turns, good, bad)
     chosen, rejected = (_conversation(path)[len(prompt) :] for path in paths)
     if paths[0][-1].tools != paths[1][-1].tools or not prompt:
-        return skipped("the two ways were not asked the same")
+        return skipped("the prompts of the two paths differ from the start")
     if not (chosen and rejected):
-        return skipped("one way is the beginning of the other")
+        return skipped("one path is the beginning of the other")
     value, said = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)
     about = [turn for path in paths for turn in path[said:]]
     nodes = [node.id for leaf in (good, bad) for node in run.tree.path(leaf)]
@@ -65,7 +67,7 @@ def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
 
 
 def _alike(turns: Turns, one: NodeId, other: NodeId) -> Sequence[Message]:
-    """The common beginning of two ways, up to an answer."""
+    """The common beginning of two paths, up to an answer."""
     first, second = _conversation(turns.path(one)), _conversation(turns.path(other))
     alike = list(shared(first, second))
     while alike and len(alike) < len(first) and first[len(alike)]["role"] != "assistant":

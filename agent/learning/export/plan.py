@@ -1,4 +1,4 @@
-"""Rows of successful plans: drawn in words before anything was changed, then followed to success."""
+"""Rows of successful plans: written before anything was changed, then followed to success."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent.solver.refine.plan import read_plan
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Two kinds of rows. Plans from before the first attempt: the recorded question, and the plans ranked by the
-    outcomes of the attempts that followed them, if one was solved. Plans between two rounds of rollouts (SAGE,
+    outcomes of the attempts that followed them, if one solved the task. Plans between two rounds of rollouts (SAGE,
     arXiv 2511.05931): question and answer, if the best state of the following round is better than all before."""
 
     def __call__(self, run: Run) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """Rows of solved paths without their detours, as `ramify shorten` found them: `messages` and `tools`, as in `sft`.
 
-Law: a row was carried out again and solved the task. Its answers are recorded ones, and the results of its calls are
-those of the shortened path.
+Invariant: a row was carried out again and solved the task. Its answers are recorded ones, and the results of its calls
+are those of the shortened path.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rows that correct an error: the steps of a worse path up to the first wrong one, a reflection that undoes them, and
 then a path to a solved state (after Agent-R, arXiv 2501.11425).
 
-Laws: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong turn is the one
-that a model marked (`ramify reflect`); where it marked none, it is found by tests. The calls of a row, carried out in
-order, lead to the files of the solved state: rows whose wrong steps cannot be undone are skipped. No run had these
+Invariants: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong turn is the
+one that a model marked (`ramify reflect`); where it marked none, it is found by tests. The calls of a row, carried out
+in order, lead to the files of the solved state: rows whose wrong steps cannot be undone are skipped. No run had these
 conversations: `stitched` is true in each row.
 """
 

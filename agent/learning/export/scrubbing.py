@@ -1,6 +1,6 @@
 """Replaces keys, tokens and personal data by placeholders. Equal values get equal placeholders.
 
-Law: each text is scrubbed by itself, so that a row keeps its form; names of runs, tasks and states do not change.
+Invariant: each text is scrubbed by itself, so that a row keeps its form; names of runs, tasks and states do not change.
 """
 
 from __future__ import annotations

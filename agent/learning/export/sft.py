@@ -14,7 +14,7 @@ from agent.run.credit import succeeded
 from agent.run.run import Run
 from agent.run.tree.node import Node
 
-NO_SUCCESS = "no way of the run succeeded"
+NO_SUCCESS = "no rollout of the run succeeded"
 """Why a run has no row."""
 
 
@@ -27,7 +27,7 @@ class Sft:
     """
 
     paths: AtLeastOne = 8
-    """The most paths of a tree."""
+    """The maximum number of paths per tree."""
     mask_errors: bool = False
     """The loss is off for turns in which a call failed (KAT-Coder's error-masked fine-tuning)."""
 
@@ -46,8 +46,8 @@ class Sft:
 
 
 def winners(run: Run, turns: Turns) -> tuple[list[Node], list[Row]]:
-    """The nodes that succeeded (`agent.run.credit.succeeded`), those with the fewest turns first. A node that needs
-    more than the turns of its path, or tampering, is skipped instead."""
+    """The nodes that succeeded (`agent.run.credit.succeeded`), those with the fewest turns first. Skipped instead are
+    nodes whose state took more than the turns of their path, or tampering."""
     leaves, skips = list[Node](), list[Row]()
     for node in run.tree:
         if not succeeded(run, node.id):

@@ -1,7 +1,7 @@
 """Splits rows into training, validation and test sets.
 
-Law: all rows of a repository are in one split, and more data never moves them: the split is a hash of its name. An
-address counts as the name it ends in: `https://example.org/a/b.git` and `git@example.org:a/b` are `a/b`.
+Invariant: all rows of a repository are in one split, and more data never moves them: the split is a hash of its name.
+An address counts as the name it ends in: `https://example.org/a/b.git` and `git@example.org:a/b` are `a/b`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A model that learns from them learns to explore and to go back, and not only the last way (exploratory learning of
 ExACT, arXiv 2410.02052).
 
-Laws: the calls of a row, carried out in order, lead through the files of the visited states: a row whose ways back
-cannot be written as calls is skipped. No run had these conversations: `stitched` is true in each row.
+Invariants: the calls of a row, carried out in order, lead through the files of the visited states: a row whose ways
+back cannot be written as calls is skipped. No run had these conversations: `stitched` is true in each row.
 """
 
 from __future__ import annotations

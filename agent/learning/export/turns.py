@@ -1,4 +1,4 @@
-"""The turns at each node, each answer with the prompt that it was really given to.
+"""The turns that led to each node: each answer with the prompt that it actually answered.
 
 Turns without a model (those of `mutate`) are written as a conversation that a model might have had: the same opening,
 the edits as tool calls, and the measurements in between.
@@ -143,8 +143,8 @@ def _acted(step: Step, prompt: Sequence[Message]) -> Message:
 
 
 def _answers(run: Run) -> dict[tuple[NodeId, int], Asked]:
-    """The recorded call of each turn. Among calls with the same answer, prefer those told what the turn was told, then
-    those whose prompt shares most with that of the turn before, then the oldest."""
+    """The recorded call of each turn. Among calls with the same answer, prefer those whose prompt contains the messages
+    given to the turn, then those whose prompt shares most with that of the turn before, then the oldest."""
     waiting: defaultdict[NodeId | None, list[Asked]] = defaultdict(list)
     for asked in run.asked:
         if asked.purpose in ("policy", ""):
@@ -177,8 +177,8 @@ def _likeness(run: Run, asked: Asked, step: Step, before: Sequence[str]) -> tupl
     stored = unpack(step.message) or {"given": []}
     names = run.conversations.names(asked.conversation.digest)
     texts = [str(run.conversations.value(name).get("content")) for name in names[1:]]
-    was_told = all(any(str(message["content"]) in text for text in texts) for message in stored["given"])
-    return was_told, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(names, before, strict=False)))
+    has_messages = all(any(str(message["content"]) in text for text in texts) for message in stored["given"])
+    return has_messages, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(names, before, strict=False)))
 
 
 def as_template(messages: Sequence[Message]) -> tuple[Message, ...]:

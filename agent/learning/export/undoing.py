@@ -1,6 +1,6 @@
 """Ways back in rows: the calls that undo what turns changed, or do it again.
 
-Law: the calls of a row, carried out in order, lead to the files that its states had.
+Invariant: the calls of a row, carried out in order, lead to the files that its states had.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Joins consecutive turns into one conversation, with the loss on for each answer once.
 
-Law: an answer follows the messages that it was really given to. If a later prompt does not continue the conversation
-(old results were left out, an unreadable answer was corrected), a new conversation begins.
+Invariant: an answer follows the messages that it was really given to. If a later prompt does not continue the
+conversation (old results were left out, an unreadable answer was corrected), a new conversation begins.
 """
 
 from __future__ import annotations

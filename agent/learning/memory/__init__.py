@@ -1,7 +1,7 @@
 """Memory across issues: episodes, insights, reflections, experiences and skills from verified runs, for later ones.
 
-Laws: only verified outcomes are remembered (`admission`); an issue is never shown a memory of itself (`issue`); the
-whole memory is one file (`store`), read without a model or a network.
+Invariants: only verified outcomes are remembered (`admission`); an issue is never shown a memory of itself (`issue`);
+the whole memory is one file (`store`), read without a model or a network.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Distil = Callable[[Episode, Sequence[str], Sequence[Insight], Sequence[Contrast]
 """The changes that a repair with these lessons and contrasts makes to these insights
 (`agent.learning.memory.distilling`)."""
 SHOWN = 20
-"""How many insights, the most similar ones, a model is shown to revise."""
+"""How many insights a model is shown for revision, the most similar ones."""
 GENERAL = 0.0
 """The score of an insight that shares no word with a query: it may still apply."""
 
@@ -130,7 +130,7 @@ class Memory:
             yield from self.store.get(names[at : at + count])
 
     def _others(self, items: Iterable[_T], count: int, apart_from: Issue | None) -> list[_T]:
-        """The first `count` items of which no source is a run on the issue."""
+        """The first `count` items that have no run on the issue among their sources."""
         others, rest = list[_T](), iter(items)
         while len(others) < count and (batch := list(islice(rest, count))):
             own = self._own({source for item in batch for source in item.sources}, apart_from)

@@ -1,7 +1,7 @@
 """Admission: which runs may be remembered, and on what evidence.
 
-Law: only verified outcomes are remembered. A patch counts when it passed verification by tests and guard; a failure
-counts, as a failure, when the search ended by itself. EchoTrail-GUI admits by a critic; here tests decide.
+Invariant: only verified outcomes are remembered. A patch counts if it passed verification by tests and guard; a failure
+counts, as a failure, if the search ended by itself. EchoTrail-GUI admits by a critic; here tests decide.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
-    """Recalls memories for policies; None when memory is off. In a replay of the run `known`, policies are told what
-    that run was told.
+    """Return what recalls memories for policies; None if memory is off. In a replay of the run `known`, policies get
+    the memories that were recalled in that run.
 
     Raises:
         MemoryUnusable: the file cannot be used.
@@ -38,7 +38,8 @@ def recall(settings: MemorySettings, known: Run | None) -> Recall | None:
 
 
 def reflect(settings: MemorySettings, run: Run, model: Model, budget: Budget) -> None:
-    """Have a model reflect on the surprises of a run that has ended, if there is a memory to keep that in."""
+    """Have a model reflect on the surprises of a run that has ended, if there is a memory to keep the reflections
+    in."""
     if settings.path is None or not (settings.enabled and settings.remember):
         return
     record = Recorder(run, budget)
@@ -48,7 +49,7 @@ def reflect(settings: MemorySettings, run: Run, model: Model, budget: Budget) ->
 
 def remember(settings: MemorySettings, run: Run, known: Run | None) -> None:
     """Remember a run that has ended, if its outcome was verified, it is not a replay of `known`, and the memory is not
-    only read. An unusable memory is logged, so that the run's patch is not lost."""
+    read-only. An unusable memory is only logged, so that the run's patch is not lost."""
     try:
         memory = _memory(settings) if known is None and settings.remember else None
         if memory is not None:

@@ -1,6 +1,7 @@
 """Renders remembered items for a model within a token limit.
 
-Law: an item that does not fit is left out whole, the least useful first. Only long quotations are cut, and they say so.
+Invariant: an item that does not fit is left out whole, the least useful first. Only long quotations are cut, and they
+say so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from agent.prompts import render
 from agent.untrusted import visible
 
 ISSUES_SHARE, PATCHES_SHARE = 0.25, 0.4
-"""The most of the limit for quoted issues of past repairs, all together, and for their patches."""
+"""The largest shares of the limit for all quoted issues of past repairs, and for all their patches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Remembered:
 
     text: str = ""
     ids: tuple[str, ...] = ()
-    """The ids of the items, in the order of the text's making."""
+    """The ids of the items, in the order in which they were added."""
 
 
 def compose(items: Sequence[Item], tokens: int) -> Remembered:

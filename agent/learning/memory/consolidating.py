@@ -1,7 +1,8 @@
-"""Consolidating: a model says which lessons say the same and which contradict one another; rules say what is kept.
+"""Consolidating: a model decides which lessons say the same and which contradict one another; rules decide what is
+kept.
 
-Trace2Skill merges the lessons of single trajectories so, by inductive reasoning. Laws: no lesson is lost that the model
-does not name, and each skill has the runs of all lessons in it.
+Trace2Skill merges the lessons of single trajectories in this way, by inductive reasoning. Invariants: a lesson that the
+model does not name is kept, and each skill has the runs of all lessons in it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from agent.untrusted import fence, visible
 log = logging.getLogger(__name__)
 
 MOST = 60
-"""Lessons that one question shows; of more, parts are merged first."""
+"""How many lessons one question shows; if there are more, they are merged in parts first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Consolidator:
     ask: Ask
 
     def __call__(self, skills: Sequence[Skill]) -> Related:
-        """The skills that the lessons come to, and those of them that contradict one another; by words where no answer
+        """The skills that result from the lessons, and those that contradict one another; judged by words if no answer
         can be read.
 
         Raises:

@@ -1,6 +1,6 @@
 """Distilling: a model revises the list of insights after a repair, by operations that are parsed strictly.
 
-Law: an answer that names an insight twice, or one that the model was not shown, is rejected.
+Invariant: an answer that names an insight twice, or one that the model was not shown, is rejected.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Distiller:
     def __call__(
         self, repair: Episode, lessons: Sequence[str], insights: Sequence[Insight], contrasts: Sequence[Contrast] = ()
     ) -> list[Operation]:
-        """The operations for a repair, given its lessons, the insights that may change, and where it went right and
-        wrong from one state.
+        """The operations for a repair, given its lessons, the insights that may change, and contrasts between changes
+        of one state that led to the solution and changes that did not.
 
         Raises:
             agent.models.answers.Abstained: no answer could be read.

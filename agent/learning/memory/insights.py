@@ -1,6 +1,6 @@
 """The operations that keep the list of insights short: add, merge and drop (ExpeRepair, arXiv 2506.10484).
 
-Law: every insight names the runs that it comes from; a merged one names those of all its parts.
+Invariant: every insight names the runs that it comes from; a merged one names those of all its parts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which issue a memory comes from, and whether two issues are the same.
 
-Law: no issue is ever shown a memory of itself, under any name, so that benchmark results stay honest.
+Invariant: no issue is ever shown a memory of itself, under any name, so that benchmark results stay honest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Issue:
 
     task_id: str
     statement: str
-    """As its page shows it, cut to `STATEMENT_CHARS` characters."""
+    """As the issue's page shows it, cut to `STATEMENT_CHARS` characters."""
     repo: str = ""
     """The repository's name in a benchmark; empty if unknown."""
     base: str = ""

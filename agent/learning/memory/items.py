@@ -91,7 +91,7 @@ class Reflection:
     """What the tests or a judge said about it."""
     issue: str
     lesson: str = ""
-    """What a model learned from the difference; empty where none was asked."""
+    """What a model learned from the difference; empty if none was asked."""
     kind: Literal["reflection"] = "reflection"
 
     @property

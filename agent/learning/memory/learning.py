@@ -20,7 +20,7 @@ from agent.solver.summaries import JOURNAL
 log = logging.getLogger(__name__)
 
 LESSONS = 8
-"""The most lessons of one run, so that none crowds out the others."""
+"""The maximum number of lessons per run, so that no run crowds out the others."""
 
 
 def lessons(run: Run, experiences: list[Experience]) -> tuple[str, ...]:
@@ -36,8 +36,8 @@ def lessons(run: Run, experiences: list[Experience]) -> tuple[str, ...]:
 def lessons_of(
     directories: Sequence[Path], distiller: Distiller | None = None
 ) -> tuple[list[Lessons], list[tuple[Path, str]]]:
-    """The lessons of each verified run, and each other run with the reason why it is refused. `distiller`: a model
-    proposes them, one question a run; without it, or where its answer cannot be read, they are `lessons`.
+    """The lessons of each verified run, and each other run with the reason why it is refused. `distiller` asks a model
+    for the lessons, one question per run; without it, or if the answer cannot be read, `lessons` gives them.
 
     Raises:
         agent.errors.UsageError: a directory holds no run.

@@ -1,7 +1,7 @@
 """Recall: the memories that a policy is shown, at the base state and when a new error appears.
 
-Laws: recalled text is recorded as a note of the run, so that later changes of the memory do not change a resumed run
-or a replay. An issue is never shown a memory of itself (`agent.learning.memory.issue`).
+Invariants: recalled text is recorded as a note of the run, so that later changes of the memory do not change a resumed
+run or a replay. An issue is never shown a memory of itself (`agent.learning.memory.issue`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Repeats what a recorded run was told, and nothing else."""
+    """Repeats what was recalled in a recorded run, and nothing else."""
 
     run: Run
 

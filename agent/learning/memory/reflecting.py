@@ -1,6 +1,8 @@
-"""Reflecting: a model contrasts what was expected of a state with what was measured, once, and the journal keeps it.
+"""Reflecting: a model contrasts the value expected of a state with the measured one, once, and the journal keeps the
+result.
 
-R-MCTS (arXiv 2410.02052) reflects so on the actions whose values surprised most, and tells later tasks.
+R-MCTS (arXiv 2410.02052) reflects in this way on the actions with the most surprising values, and passes the
+reflections on to later tasks.
 """
 
 from __future__ import annotations
@@ -25,21 +27,21 @@ from agent.untrusted import fence, one_line, visible
 log = logging.getLogger(__name__)
 
 OTHERS = 4
-"""Other ways from the same state that are shown, the best first."""
+"""How many other changes of the same state are shown, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reflector:
-    """Asks a model about the states of a run whose values surprised. `ask` returns what asks on behalf of a node, and
-    `record` keeps an answer in the journal."""
+    """Asks a model about the states of a run whose values surprised. `ask` returns the function that asks on behalf of
+    a node, and `record` keeps an answer in the journal."""
 
     model: Model
     ask: Callable[[NodeId], Ask]
     record: Callable[[Noted], None]
 
     def __call__(self, run: Run) -> None:
-        """Note what is to be learned from each surprise of a run that is not noted yet. Where the model cannot be
-        asked, or may not, the others stay without."""
+        """Note a lesson for each surprise of a run that has none yet. If the model cannot be asked, or the budget is
+        spent, the remaining surprises get none."""
         try:
             found = reflections(run, source_of(run, now()))
             for reflection in found:
@@ -70,7 +72,7 @@ class Reflector:
 
 
 def _others(run: Run, node: Node) -> list[str]:
-    """What else was made of the state before, with the values that were measured."""
+    """The other changes of the parent state, with the values that were measured."""
     siblings = [other for other in run.tree.children(node.parents[0]) if other.id != node.id]
     best = sorted(siblings, key=lambda other: (-other.value, other.id))[:OTHERS]
     return [f"measured {other.value:.2f}: {one_line(other.label)}" for other in best]

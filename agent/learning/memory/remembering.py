@@ -25,20 +25,21 @@ SAID_BYTES = 600
 FAILURES = 5
 TRIED = 6
 CONTRASTS = 2
-"""The most contrasts of one run that a model is shown."""
+"""The maximum number of contrasts of one run that a model is shown."""
 LESSON = "reflection"
 """The key of a node's note with what a model learned from its value (`agent.learning.memory.reflecting`)."""
 SURPRISE_SHARE = 0.3
-"""The difference between predicted and measured value that makes a reflection, as a share of the range of the values
-of unsolved states: by tests alone they may lie within a tenth, with a judge they spread further."""
+"""The difference between predicted and measured value from which on a state is reflected on, as a share of the range of
+the values of unsolved states: by tests alone they may lie within a tenth, with a judge they spread further."""
 LEAST_SURPRISE = 0.02
-"""The least such difference."""
+"""The minimum of this difference."""
 REFLECTIONS = 3
-"""The most reflections of one run: its largest surprises."""
+"""The maximum number of reflections per run: its largest surprises."""
 LEAST_GAIN = 0.05
-"""The least gain in value that makes a step an experience."""
+"""The smallest gain in value that makes a step an experience."""
 EXPERIENCES = 5
-"""The most experiences of one run, its largest gains, so that a long run does not crowd out the others (SLEA-RL)."""
+"""The maximum number of experiences per run, those with the largest gains, so that a long run does not crowd out the
+others (SLEA-RL)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ class Contrast:
     right: str
     """What led to the solution, in the form of a diff."""
     wrong: str
-    """What did not."""
+    """What led elsewhere, in the form of a diff."""
     said: str
-    """What was said of the state that it led to."""
+    """The notes about the state that the wrong change led to."""
 
 
 def recollections(run: Run, source: Source) -> list[Item]:
@@ -81,8 +82,8 @@ def episode(run: Run, source: Source) -> Episode:
 
 
 def contrasts(run: Run) -> list[Contrast]:
-    """Where a way to the solution and one that failed part: what each did there, as LightSearcher
-    learns from pairs of trajectories. The last forks of the way come first, where the ways differ least."""
+    """The changes made at each state where the path to the solution and a failed path diverge; LightSearcher learns
+    from such pairs of trajectories. The last forks come first, since the paths differ least there."""
     tree = run.tree
     best = tree.best()
     if not best.evaluation.solved:

@@ -1,6 +1,6 @@
 """The directory of skills: `SKILL.md` for people and models, `conflicts.md`, and `skills.json` for Ramify.
 
-Laws: the same skills give the same bytes; a directory with other contents is not touched.
+Invariants: the same skills give the same bytes; a directory with other contents is not touched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Skills: the lessons of many runs, merged and freed of contradictions (Trace2Skill).
 
-Laws: the same runs give the same skills in any order; every skill names the runs behind it; of skills that contradict
-each other exactly one is kept, and the others are reported.
+Invariants: the same runs give the same skills in any order; every skill names the runs behind it; of skills that
+contradict each other exactly one is kept, and the others are reported.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Related:
     """How some skills relate to one another."""
 
     skills: list[Skill]
-    """Those that say the same are one."""
+    """Skills that say the same are merged into one."""
     opposed: list[list[Skill]]
     """Groups of these skills that contradict one another."""
 
@@ -67,7 +67,7 @@ Relate = Callable[[Sequence[Skill]], Related]
 
 
 def by_words(skills: Sequence[Skill]) -> Related:
-    """The relations by the words that skills share: the same skill is in the wording of most runs, then in the
+    """The relations by the words that skills share: skills that say the same get the wording with most runs, then the
     shortest."""
     same = [_one(group) for group in _groups(skills, alike)]
     return Related(same, [group for group in _groups(same, opposed) if len(group) > 1])
@@ -100,7 +100,7 @@ def _one(group: Sequence[Skill]) -> Skill:
 
 
 def _resolved(opposed: Iterable[Sequence[Skill]], solved: frozenset[str]) -> list[Conflict]:
-    """Of each group the skill that is kept; what an earlier group dropped takes part in no later one."""
+    """For each group, the skill that is kept; a skill that an earlier group dropped takes part in no later one."""
     conflicts, gone = list[Conflict](), set[Skill]()
     for group in opposed:
         left = [skill for skill in group if skill not in gone]

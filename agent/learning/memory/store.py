@@ -1,7 +1,7 @@
 """The memory file: one SQLite database that several processes may read and write at once.
 
-Laws: a run is remembered whole or not at all; an item is deleted with its last source. The word index is our own, so
-that identifiers are found by their parts, with any version of SQLite.
+Invariants: a run is remembered whole or not at all; an item is deleted with its last source. Ramify has its own word
+index, so that identifiers are found by their parts, with any version of SQLite.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agent.parsing import loads
 
 SCHEMA = 1
 APPLICATION = 0x52414D46
-"""`RAMF`: marks a database as ours."""
+"""`RAMF`: marks a database as a memory of Ramify."""
 WAIT_S = 30.0
 """How long a writer waits for another."""
 QUERY_WORDS = 400
-"""The most different words of a query that are looked up, from its beginning."""
+"""The maximum number of different words of a query that are looked up, from its beginning."""
 
 _TABLES = """
 CREATE TABLE sources (id TEXT PRIMARY KEY, directory TEXT NOT NULL, added TEXT NOT NULL, body TEXT NOT NULL);
@@ -71,7 +71,7 @@ class Store:
 
     def remember(self, source: Source, items: Iterable[Item], learn: Callable[[list[Insight]], list[Insight]]) -> None:
         """Store a run and its items, replacing what was stored of it before; `learn` maps the old insights to the new
-        ones. All or nothing."""
+        ones. The change is atomic."""
         with self._writing() as db:
             _forget(db, [source.id])
             _put_source(db, source)

@@ -1,6 +1,6 @@
 """The words that texts are compared by. Parts of identifiers count as words, and common endings are removed.
 
-Law: the same text gives the same words on every machine, without a network or a model.
+Invariant: the same text gives the same words on every machine, without a network or a model.
 """
 
 from __future__ import annotations

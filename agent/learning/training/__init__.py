@@ -1,7 +1,7 @@
 """Training a model on exported rows: what to train and on which rows, checked before it starts. `job` does the work.
 
-Law: rows of several policy versions are mixed only on request: preferences and outcomes hold for the policy that
-produced them.
+Invariant: rows of several policy versions are mixed only on request, since preferences and outcomes hold only for the
+policy that produced them.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ METHODS: Mapping[Method, tuple[str, ...]] = {
 WHOLE_CONVERSATIONS = ("sft", "sft-masked", "retro", "revision", "traversal", "trajectories")
 """Formats with `messages` rows. Every assistant message is trained on, except those with `"train": false`."""
 RANK = 16
-"""Of the adapter of a chat model where nothing else is chosen."""
+"""The rank of a chat model's adapter if no other rank is chosen."""
 EDITS = {"edit", "edit-preference", "edit-kto"}
 """Formats for the compact policy, which can be trained from scratch."""
 PACKAGES = "torch, transformers, trl, peft, accelerate and datasets"
-"""What the Python that trains has to have."""
+"""The packages that the interpreter needs for training."""
 END_BYTES = 1 << 20
-"""Bytes read at each end of a checkpoint's files."""
+"""The number of bytes hashed at each end of a checkpoint's files."""
 
 
 class TrainingFailed(RamifyError):
@@ -83,21 +83,21 @@ class TrainingSettings:
     """Rank of the adapter to train; 0: train all weights."""
     epochs: float = 1.0
     max_steps: int = -1
-    """Stops before `epochs` are over, if above 0."""
+    """If above 0, the training stops after this many steps even if `epochs` are not over."""
     batch: int = 8
     accumulate: int = 1
     rate: float = 1e-4
     warmup_steps: int = 0
     max_length: int = 2048
-    """Tokens of a row; the rest is cut off."""
+    """The maximum number of tokens of a row; the rest is cut off."""
     beta: float = 0.1
-    """DPO and KTO: how strongly the policy is held to the one it started as."""
+    """DPO and KTO: how strongly the policy is kept close to the one it started from."""
     prompt_loss: bool = False
     """SFT: train on prompts too, as a model from scratch needs."""
     group_by_length: bool = False
     """Batch rows of similar length together, to pad less."""
     in_order: bool = False
-    """Take rows in their own order, and do not shuffle them."""
+    """Take rows in the order of the files, without shuffling."""
     save_steps: int = 200
     log_steps: int = 10
     cpu: bool = False
@@ -119,7 +119,7 @@ class Data:
 
     @classmethod
     def read(cls, folder: Path) -> Data:
-        """Raises UsageError when the folder is not an export, or has no rows to train on."""
+        """Read an export's manifest. Raises UsageError if the folder is not an export, or has no rows to train on."""
         try:
             manifest = json.loads((folder / "manifest.json").read_bytes())
             policies = tuple(sorted(manifest["counts"].get("policy", ())))
@@ -146,7 +146,7 @@ def _digest(folder: Path) -> str:
 
 
 def _ends(checkpoint: Path) -> str:
-    """A hash of how each file of a checkpoint begins and ends: weights can be many gigabytes."""
+    """A hash of the first and last bytes of each file of a checkpoint, since weights can be many gigabytes."""
     digest = hashlib.sha256()
     for path in sorted(file for kind in ("json", "safetensors", "bin") for file in checkpoint.glob(f"*.{kind}")):
         size = path.stat().st_size
@@ -183,11 +183,11 @@ class TrainingPlan:
 def plan(
     method: Method, folders: Sequence[Path], settings: TrainingSettings, *, mix_policies: bool = False
 ) -> TrainingPlan:
-    """A training that passed all checks and can start.
+    """Check a training and return it as a plan that can start.
 
     Raises:
         UsageError: the method does not accept a format; the formats differ in shape; the rows are of several
-            policies and `mix_policies` is off; the model is not a checkpoint folder, or is missing where one is
+            policies and `mix_policies` is off; the model is not a checkpoint folder, or is missing although one is
             needed; or the method does not accept a setting, or would learn nothing with it.
     """
     checked = TrainingPlan(method, tuple(Data.read(folder) for folder in folders), settings)
@@ -211,8 +211,8 @@ def plan(
 
 
 def with_adapter(chosen: TrainingPlan, python: Path | None) -> TrainingPlan:
-    """The training of an adapter where a chat policy or a verifier is trained, and the interpreter has PEFT; else the
-    same, of all weights."""
+    """Return the plan changed to train an adapter if it trains a chat policy or a verifier and the interpreter has
+    PEFT; otherwise return the plan unchanged."""
     formats = {export.format for export in chosen.data}
     if chosen.settings.model and chosen.method != "reward" and not formats & EDITS:
         with suppress(OSError):
@@ -222,19 +222,19 @@ def with_adapter(chosen: TrainingPlan, python: Path | None) -> TrainingPlan:
 
 
 def has_package(interpreter: str, package: str) -> bool:
-    """Whether an interpreter can import a package. Raises OSError where it cannot be run."""
+    """Whether an interpreter can import a package. Raises OSError if the interpreter cannot be run."""
     looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
     return subprocess.run([interpreter, "-c", looks, package], capture_output=True, check=False).returncode == 0
 
 
 def require_checkpoint(model: str) -> None:
-    """Raises UsageError when `model` is not empty and not a folder with a checkpoint."""
+    """Raise UsageError if `model` is neither empty nor a folder with a checkpoint."""
     if model and not (Path(model) / "config.json").is_file():
         raise UsageError(f"--model {model} is not a folder with a checkpoint: it has no config.json")
 
 
 def _require_use(method: Method, settings: TrainingSettings) -> None:
-    """Raises UsageError when the method does not accept a setting, or would learn nothing with it."""
+    """Raise UsageError if the method does not accept a setting, or would learn nothing with it."""
     if settings.in_order and settings.group_by_length:
         raise UsageError("--in-order and --group-by-length: rows have one order; give one")
     if method == "kto" and settings.group_by_length:
@@ -255,8 +255,8 @@ def train(chosen: TrainingPlan, out: Path, *, python: Path | None = None, proces
     """Run a training to its end in the folder `out`, or resume it there, and return its metrics. A finished training is
     not run again.
 
-    `python` is the interpreter with the packages of `[train]`, by default this one. `processes` above 1 are started by
-    accelerate, or on CPUs by PyTorch.
+    `python` is the interpreter with the packages of `[train]`, by default this one. Several `processes` are started by
+    accelerate, or by PyTorch on CPUs.
 
     Raises:
         UsageError: the folder cannot be made, holds another training, or is in use by one; or `python` cannot be run.
@@ -293,7 +293,7 @@ def _run(chosen: TrainingPlan, out: Path, interpreter: str, processes: int) -> N
 
 @contextmanager
 def _locked(out: Path) -> Iterator[int]:
-    """A lock file, held as long as this process or the training process lives."""
+    """Hold a lock file for as long as this process or the training process runs."""
     with (out / "lock").open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -312,7 +312,8 @@ def _start(command: list[str], lock: int) -> subprocess.Popen[bytes]:
 
 
 def _launcher(processes: int, cpu: bool) -> list[str]:
-    """The arguments that start several processes. On CPUs accelerate starts one, whatever number it is given."""
+    """The arguments that start several processes. On CPUs accelerate starts only one process, whatever number it is
+    given."""
     if processes == 1:
         return []
     if cpu:

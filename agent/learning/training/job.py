@@ -1,4 +1,4 @@
-"""The training program: runs TRL, PEFT and transformers on exported rows, as the order file says.
+"""The training program: runs TRL, PEFT and transformers on exported rows, as the order file specifies.
 
     python job.py ORDER.json
 
@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin are slow on a machine that others use
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning threads are slow on a shared machine
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 COLUMNS = {"sft": {"messages", "prompt", "completion", "tools"}, "dpo": {"prompt", "chosen", "rejected", "tools"}}
@@ -36,12 +36,12 @@ def main(order_file: str) -> None:
     trainer = _trainer(order, out)
     checkpoint = _last_checkpoint(out / "checkpoints")
     trainer.train(resume_from_checkpoint=checkpoint)
-    trainer.save_model(str(out / "model"))  # in every process: each may hold a part of it
+    trainer.save_model(str(out / "model"))  # in every process: each may hold only a part of the model
     if not trainer.is_world_process_zero():
         return
     trainer.processing_class.save_pretrained(str(out / "model"))
     _let_generate(out / "model" / "config.json")
-    # Without the trainer's summary: after a resumption it spreads the last session's losses over all steps.
+    # Leave out the trainer's summary: after a resumption it spreads the last session's losses over all steps.
     history = [entry for entry in trainer.state.log_history if "train_runtime" not in entry]
     _draw(history, out / "loss.png")
     facts = {"steps": trainer.state.global_step, "resumed_at": _steps(checkpoint)}
@@ -210,7 +210,7 @@ def _from_scratch(rows: list[dict[str, Any]], order: dict[str, Any], folder: Pat
     if not folder.exists():
         part = folder.with_name(f"{folder.name}.{os.getpid()}")
         _part("tiny").make(rows, part, seed=order["seed"], **order["tiny"])
-        with suppress(OSError):  # another process of this training was first
+        with suppress(OSError):  # another process of this training has made it
             part.rename(folder)
     return str(folder)
 

@@ -1,7 +1,7 @@
 """Fits rows to a model's chat template: what one template renders, another refuses.
 
-Mistral's wants call ids of nine letters or digits; Llama's one call in an answer. Like `job`, this needs nothing of
-Ramify.
+Mistral's template needs call ids of nine letters or digits; Llama's accepts only one call in an answer. Like `job`,
+this module needs nothing of Ramify.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _SINGLE_CALLS = "single tool-call"
 
 
 def fitted(rows: list[dict[str, Any]], template: str) -> list[dict[str, Any]]:
-    """The rows as the template takes them: unchanged where it says nothing of ids and single calls."""
+    """The rows in a form that the template accepts: unchanged if it restricts neither call ids nor the number of
+    calls."""
     short, single = bool(_SHORT_IDS.search(template)), _SINGLE_CALLS in template
 
     def fit(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -45,7 +46,7 @@ def _short(name: str) -> str:
 
 
 def _one_call_each(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The messages with an answer for each call, followed by its result."""
+    """The messages with each answer split into one answer per call, each followed by its result."""
     place = 0
     while place < len(messages):
         message, place = messages[place], place + 1

@@ -16,11 +16,11 @@ LINES, VARIABLES = 160, 64
 PAD, END = "<pad>", "<end>"
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZED = 50_000
-"""The most rows that a tokenizer is trained on."""
+"""The maximum number of rows that a tokenizer is trained on."""
 HEAD = 32
 """Width of an attention head, so that a narrow model has several."""
 PIECES = r"[^\W\d]+|\d|\n| +|[^\w\n]+"
-"""Units that no token crosses: words, digits, signs with the spaces after them."""
+"""The units whose boundaries no token crosses: words, digits, signs with the spaces after them."""
 
 
 def make(

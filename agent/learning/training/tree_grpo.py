@@ -1,9 +1,9 @@
 """Policy gradients over recorded trees: TRL's GRPO on the steps of trees instead of completions that it samples itself.
 
-Laws: the loss is on answers, never on what the environment said; a step's advantage is that of its row times the
-number of trajectories that share the step. Nothing is sampled anew, so the gradient is right for the policy that made
-the trees and less so the further the weights move: train briefly, then collect new trees. Part of `job.py`; needs
-nothing of Ramify.
+Invariants: the loss is on for answers only, never for observations; a step's advantage is that of its row times the
+number of trajectories that share the step. No new samples are drawn, so the gradient is right for the policy that made
+the trees, and becomes less accurate the further the weights move: train briefly, then collect new trees. Part of
+`job.py`; needs nothing of Ramify.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TreeTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is not installed wh
         super().__init__(reward_funcs=_no_rewards, **arguments)
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
-        """Each row once an epoch: TRL would repeat it to sample several answers to one prompt."""
+        """Draw each row once per epoch: TRL would repeat it to sample several answers to one prompt."""
         return super(GRPOTrainer, self)._get_train_sampler(dataset)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _no_rewards(prompts: list[Any], **rest: Any) -> list[float]:
 
 
 def encoded(rows: list[dict[str, Any]], tokenizer: Any, max_length: int) -> list[dict[str, Any]]:
-    """The rows of `grpo-tree` as token ids, cut off at `max_length`. Rows with no answer left are left out."""
+    """The rows of `grpo-tree` as token ids, cut off at `max_length`. Rows that then have no answer are left out."""
     kept = [row for row in (_encoded(row, tokenizer, max_length) for row in rows) if any(row["mask"])]
     if len(kept) < len(rows):
         sys.stderr.write(f"{len(rows) - len(kept)} of {len(rows)} prompts fill --max-length: left out\n")

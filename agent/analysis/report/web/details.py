@@ -86,7 +86,7 @@ def _fused(run: Run, node: Node) -> list[Step]:
 
 
 def _sources(run: Run, nodes: Iterable[NodeId]) -> set[NodeId]:
-    """These nodes and all whose changes they have: those above them, for a merge on every side."""
+    """These nodes and all nodes whose changes they contain: their ancestors, for a merge on every side."""
     found, left = set[NodeId](), list(nodes)
     while left:
         node = run.tree[left.pop()]

@@ -1,7 +1,7 @@
 """One HTML file that contains everything: the program, its style, and the escaped data.
 
-Law: the page uses no network, and its content security policy says so; it runs only this one program, identified by its
-digest, and no text of a run is ever markup.
+Invariant: the page uses no network, and its content security policy says so; it runs only this one program, identified
+by its digest, and no text of a run is ever markup.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _state(run: Run, node: Node) -> str:
-    """The word for a state; the first true one counts."""
+    """The word for a state: the first one that applies."""
     root = run.tree.root
     words = (
         ("base", node.id == ROOT),
@@ -45,7 +45,7 @@ def _state(run: Run, node: Node) -> str:
 
 
 def _marks(run: Run, node: Node, *, compared: bool) -> list[str]:
-    """All marks that apply to a state besides."""
+    """All further marks that apply to a state."""
     tree, sources = run.tree, run.tree.structure.sources(node.id)
     arrivals = sum(tree.proposals.edge_count(source, node.id) for source in sources)
     marks = {
