@@ -318,7 +318,7 @@ class TestRevision:
         made.add(0, 1.0, [replacing("a = 1", "a = 2")])
         made.add(1, 0.1, [replacing("b = 1", "b = 9")])
         with made.close() as run:
-            assert rows(run, "revision") == [{"skipped": "no way of the run is worse than the right one"}]
+            assert rows(run, "revision") == [{"skipped": "no rollout of the run is worse than the right one"}]
 
     def test_makes_as_many_rows_as_it_may_whatever_is_refused(self, tmp_path: Path) -> None:
         whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
@@ -344,11 +344,11 @@ class TestRevision:
 
     def test_refuses_a_way_on_which_nothing_was_wrong(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.4]) as run:
-            assert rows(run, "revision") == [{"skipped": "no step of the worse way was a step back"}]
+            assert rows(run, "revision") == [{"skipped": "no step of the worse path made the state worse"}]
 
     def test_passes_over_leaves_that_are_hardly_worse(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.2]) as run:
-            assert rows(run, "revision", gap=0.8) == [{"skipped": "no way of the run is worse than the right one"}]
+            assert rows(run, "revision", gap=0.8) == [{"skipped": "no rollout of the run is worse than the right one"}]
             assert len(rows(run, "revision", gap=0.79)) == 1
 
 

@@ -150,7 +150,7 @@ class TestAPlan:
             plan("grpo", [exported(tmp_path / "a", "grpo-tree")], wanted)
 
     def test_refuses_two_orders_of_rows(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="--in-order and --group-by-length: rows have one order"):
+        with pytest.raises(UsageError, match="--in-order and --group-by-length: only one of them can order the rows"):
             plan("sft", [exported(tmp_path / "a")], TrainingSettings(group_by_length=True, in_order=True))
 
     def test_refuses_another_order_of_rows_where_trl_does(self, tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ class TestServing:
     def test_an_adapter_that_is_none_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"--lora v1=.*no readable adapter_config\.json"):
             serving.command(server(adapters={"v1": tmp_path}), "python")
-        with pytest.raises(UsageError, match="--lora-rank 12: vLLM takes 8, 16"):
+        with pytest.raises(UsageError, match="--lora-rank 12: vLLM accepts 8, 16"):
             serving.command(server(adapters={}, lora_rank=12), "python")
 
     def test_an_adapter_that_vllm_would_die_of_is_refused(self, tmp_path: Path) -> None:
@@ -433,7 +433,7 @@ class TestServing:
             folder.mkdir(parents=True)
         (adapter / "adapter_config.json").write_text(json.dumps({"r": 20, "base_model_name_or_path": str(base)}))
         done = runner.invoke(app, ["serve", str(adapter), "--print"])
-        assert f"is an adapter of {base}, which is not there" in str(done.exception)
+        assert f"is an adapter of {base}, which does not exist" in str(done.exception)
         (base / "config.json").write_text("{}")
         said = runner.invoke(app, ["serve", str(adapter), "--name", "mine", "--print"]).output
         assert f"--model {base} --served-model-name base " in said
@@ -516,7 +516,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Handler).
     def test_another_server_is_not_taken_for_this_one(self, tmp_path: Path) -> None:
         with ScriptedServer([]) as other:
             taken = server(port=int(other.url.split(":")[2].split("/")[0]))
-            with pytest.raises(UsageError, match="something listens on 127"), serving.running(taken, "python"):
+            with pytest.raises(UsageError, match="something already listens on 127"), serving.running(taken, "python"):
                 pytest.fail("it was never up")
 
     def test_an_interpreter_that_is_none_is_said(self, tmp_path: Path) -> None:

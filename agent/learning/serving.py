@@ -124,7 +124,7 @@ def running(
 def _require_free(server: Server) -> None:
     """Raise UsageError if the port is in use: whatever answers there would be mistaken for this server."""
     with suppress(OSError), socket.create_connection((server.host, server.port), 5):
-        raise UsageError(f"something listens on {server.host}:{server.port} already: stop it, or give another --port")
+        raise UsageError(f"something already listens on {server.host}:{server.port}: stop it, or give another --port")
 
 
 def _start(line: Sequence[str], env: Mapping[str, str], log: Path | None) -> subprocess.Popen[bytes]:
@@ -169,7 +169,7 @@ def checkpoint_of(model: str) -> str:
     base = str(_config(folder.name, folder).get("base_model_name_or_path") or "")
     if not (Path(base) / "config.json").is_file():
         raise UsageError(
-            f"{model} is an adapter of {base or 'an unknown checkpoint'}, which is not there: serve the checkpoint it "
+            f"{model} is an adapter of {base or 'an unknown checkpoint'}, which does not exist: serve the checkpoint it "
             f"was trained on, with --lora NAME={model}"
         )
     return base
@@ -189,7 +189,7 @@ def _refuse_adapter(model: Path) -> None:
 def _adapters(server: Server) -> Sequence[str]:
     adapters, rank = server.adapters or {}, server.lora_rank
     if rank not in LORA_RANKS:
-        raise UsageError(f"--lora-rank {rank}: vLLM takes {', '.join(map(str, LORA_RANKS))}")
+        raise UsageError(f"--lora-rank {rank}: vLLM accepts {', '.join(map(str, LORA_RANKS))}")
     if server.served in adapters:
         raise UsageError(
             f"--lora {server.served}=...: the model itself has that name; give --name, or rename the adapter"
@@ -213,4 +213,4 @@ def _config(name: str, path: Path) -> Mapping[str, Any]:
         config = json.loads((path / "adapter_config.json").read_bytes())
         return {**config, "r": int(config.get("r", 0))}
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise UsageError(f"--lora {name}={path}: it holds no readable adapter_config.json") from error
+        raise UsageError(f"--lora {name}={path}: the folder has no readable adapter_config.json") from error

@@ -118,7 +118,7 @@ class EarlierRuns:
                         if node.value > value:
                             found, value = {"run": directory.name, "node": node.id}, node.value
             except RamifyError as error:
-                log.info("%s is passed over: %s", directory, error)
+                log.info("%s is skipped: %s", directory, error)
         return found
 
 

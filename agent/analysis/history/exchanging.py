@@ -153,11 +153,11 @@ def _changes(git: Git, commit: str) -> Iterator[Action]:
             yield Shell(f"rm -f -- {shlex.quote(name)}")
             continue
         if not mode.startswith("100"):
-            raise PolicyError(f"state {commit[:12]} of another run changes {name!r}, which is no file")
+            raise PolicyError(f"state {commit[:12]} of another run changes {name!r}, which is not a file")
         left -= int(git.run("cat-file", "-s", blob))
         if left < 0:
             raise PolicyError(f"state {commit[:12]} of another run changes more than {MAX_BYTES >> 20} MiB")
         try:
             yield Write(path.decode(), git.run("cat-file", "blob", blob).decode())
         except UnicodeDecodeError as error:
-            raise PolicyError(f"state {commit[:12]} of another run changes {name!r}, which is no text") from error
+            raise PolicyError(f"state {commit[:12]} of another run changes {name!r}, which is not text") from error

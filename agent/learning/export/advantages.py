@@ -46,7 +46,7 @@ class Peers:
     share a group, also across the trees of a task."""
 
     def collect(self, tree: Tree, credit: Mapping[NodeId, Credit]) -> None:
-        """Take in a run."""
+        """Add a run."""
         for node in tree:
             children = [child.id for child in tree.children(node.id)]
             known = [attempt.child for attempt in tree.attempts(node.id) if attempt.known and attempt.child is not None]

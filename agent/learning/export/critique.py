@@ -27,7 +27,7 @@ class Critique:
     the verifier of SWE-Gym). The prompt holds nothing that was measured after the attempt."""
 
     attempt_bytes: Annotated[int, Field(ge=1000)] = 60_000
-    """The most bytes of the attempt's text; its middle is left out."""
+    """The maximum size of the attempt's text in bytes; its middle is left out."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

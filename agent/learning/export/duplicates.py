@@ -19,7 +19,7 @@ from agent.learning.export.turns import bare
 from agent.run.message_store import digest_of
 
 SKETCH = 128
-"""Hashes kept of a text; the estimate is off by about 0.04."""
+"""The number of hashes kept for a text; the estimate is off by about 0.04."""
 WORDS = 3
 LEAST_WORDS = 20
 """Shorter texts are not compared."""
@@ -59,7 +59,7 @@ class Duplicates:
         return ""
 
     def _enter(self, task: str) -> None:
-        """Rows of this task follow. From here on they are compared with those of the task before, too."""
+        """Begin the rows of this task. From now on, rows are also compared with those of the task before."""
         if task != self._task:
             for mine in sorted(self._own, key=sorted):
                 for value in mine:

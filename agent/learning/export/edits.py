@@ -30,7 +30,7 @@ class Edits:
 
     kind: Literal["sft", "preference", "kto"] = "sft"
     pairs: AtLeastOne = 4
-    """The most pairs of one right edit."""
+    """The maximum number of pairs for one right edit."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

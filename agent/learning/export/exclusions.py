@@ -35,7 +35,7 @@ _SIGN = re.compile(r"^(?:(?:[\w./-]+:)?\s*\d+[\t:|-]|[+-])", re.MULTILINE)
 
 @dataclass(slots=True)
 class Exclusions:
-    """Known instances. Of a patch, the lines that it adds are compared."""
+    """Known instances. Only the lines that a patch adds are compared."""
 
     names: set[str] = field(default_factory=set)
     """Instance ids, repositories, base commits, and digests of patches (`patch_digest`)."""
@@ -48,7 +48,7 @@ class Exclusions:
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Exclusions:
-        """Read files with a name on each line, or with instances in SWE-bench's form: an object a line, or one list.
+        """Read files with a name on each line, or with instances in SWE-bench's form: one object per line, or one list.
 
         Raises:
             UsageError: a file cannot be read.
@@ -143,7 +143,7 @@ def _added(patch: bytes) -> str:
 
 
 def _edits(run: Run) -> Iterator[str]:
-    """The text written on the path to each node, with unchanged lines of the edits and without."""
+    """The text written on the path to each node, both with and without the unchanged lines of edits."""
     paths = [[above.id for above in run.tree.path(node.id)] for node in run.tree if node.steps]
     yield from filter(None, (text_of(run, path) for path in paths for text_of in (written, added)))
 

@@ -1,4 +1,4 @@
-"""The first wrong turn of a failed way, marked by a model that has seen the right one, and its words as it goes back.
+"""The first wrong turn of a failed path, marked by a model that has seen the right path, and the model's reflection.
 
 Agent-R (arXiv 2501.11425) has the actor judge the turns of a failed trajectory one by one. Here one question shows all
 of them. The answer is kept in the run, for `agent.learning.export.revision`.
@@ -21,25 +21,25 @@ from agent.solver.summaries.account import turn_text
 from agent.untrusted import fence, visible
 
 NOTE = "first error"
-"""The key of the note at the last state of a failed way."""
+"""The key of the note at the last state of a failed path."""
 TURNS_BYTES = 40_000
-"""The size of all turns of a way together, which they share equally."""
+"""The maximum size of all turns of a path together, divided equally among them."""
 LEAST_BYTES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class FirstError:
-    """The first wrong turn of the way from `fork`."""
+    """The first wrong turn of the path from `fork`."""
 
     fork: NodeId
-    """The state in which the failed and the right way part."""
+    """The state at which the failed path and the right one diverge."""
     turn: int
     """Its position among the turns after the fork, from 0."""
     reflection: str
 
     @classmethod
     def of(cls, run: Run, fork: NodeId, leaf: NodeId) -> FirstError | None:
-        """What is noted of the way from a fork to a leaf; None: no model was asked."""
+        """The note about the path from a fork to a leaf; None if no model was asked."""
         noted = run.note(leaf, NOTE)
         return cls(**noted) if noted and noted["fork"] == fork else None
 
@@ -47,7 +47,7 @@ class FirstError:
 def ask_for(
     ask: Ask, model: Model, issue: str, fork: NodeId, wrong: Sequence[Turn], right: Sequence[Turn]
 ) -> FirstError:
-    """A model's mark. `wrong` and `right`: the turns of both ways from the fork.
+    """Ask a model for the first wrong turn. `wrong` and `right` are the turns of both paths from the fork.
 
     Raises:
         agent.models.answers.Abstained: no answer could be read.

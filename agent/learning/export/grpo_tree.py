@@ -1,4 +1,4 @@
-"""Rows for policy gradients over trees: each step once, with its advantage and the parts of it."""
+"""Rows for policy gradients over trees: each step once, with its advantage and the components of the advantage."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class GrpoTree:
     (PORTool); `tree`: against the parent and the root; `anchor`: the trajectory-relative one plus w times the one
     within the same state (GiGPO)."""
     w: Share = 0.5
-    """0 is plain GRPO over the trajectories, for `fork` and for `anchor`."""
+    """The `w` of `fork` and `anchor`; with 0, both are plain GRPO over the trajectories."""
     calls: Annotated[float, Field(ge=0)] = 0.0
-    """The weight of the share of turns without a failed call in a step's reward among siblings."""
+    """The weight, in a step's reward among siblings, of the share of turns without a failed call."""
     outcome: OutcomeKind = "solved"
     """What is averaged over the leaves: whether they are solved, or their value."""
     references: str = ""
@@ -49,7 +49,7 @@ class GrpoTree:
 
     needs_all_runs: ClassVar[bool] = True
     _peers: dict[str, Peers] = field(default_factory=dict, init=False, repr=False)
-    """By task."""
+    """The leaves and states to compare with, by task."""
     _accepted: AcceptedPatches | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:

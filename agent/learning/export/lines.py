@@ -50,7 +50,7 @@ def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
     prompt = _alike(turns, good, bad)
     chosen, rejected = (_conversation(path)[len(prompt) :] for path in paths)
     if paths[0][-1].tools != paths[1][-1].tools or not prompt:
-        return skipped("the prompts of the two paths differ from the start")
+        return skipped("the two paths did not start from the same prompt and tools")
     if not (chosen and rejected):
         return skipped("one path is the beginning of the other")
     value, said = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)

@@ -29,7 +29,7 @@ class Lookahead:
     The child with the largest share of solved leaves is chosen."""
 
     chars: Annotated[int, Field(ge=200)] = 2000
-    """The most characters before the choice; the worst branches are left out first."""
+    """The maximum number of characters before the choice; the worst branches are left out first."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""

@@ -26,11 +26,11 @@ CRITICS = ("judge", "debate", "checklist", "expected")
 class Preference:
     """Pairs of children of one node. `prompt`, `chosen` and `rejected` are DPO's columns, `margin` a reward trainer's.
 
-    A pair holds the first turns in which the two, or the lines that go on from them, differ, if they had the same
-    prompts until then. Of each tree the pairs with the largest margins are taken. The score of a child is
-    `mix * Q + (1 - mix) * critic`: Q is the mean value in its subtree, in which what was submitted counts as 1
-    (`agent.run.credit.submitted`), critic the mean of models' scores of its state, or Q without any (Agent Q,
-    arXiv 2408.07199, mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor
+    A pair consists of the first turns in which the two children, or the lines of work that continue from them, differ,
+    if they had the same prompts until then. The pairs with the largest margins of each tree are taken. The score of a
+    child is `mix * Q + (1 - mix) * critic`: Q is the mean value in its subtree, in which a submitted state counts as 1
+    (`agent.run.credit.submitted`), critic is the mean of the models' scores of its state, or Q if there are none (Agent
+    Q, arXiv 2408.07199, mixes the two and pairs siblings whose scores are far apart; it publishes neither weight nor
     threshold).
     """
 
@@ -39,17 +39,18 @@ class Preference:
     sibling that does not, for trees of any search (TP-LLaMA's pairs from depth-first trees)."""
     gap: Share = 0.2
     mix: Share = 1.0
-    """1 is the search's value alone, 0 the critic's."""
+    """1: only the search's value counts; 0: only the critic's."""
     visits: int = 1
     """The least number of measured states in the subtree of a child in a pair."""
     prompts: Literal["same", "any"] = "same"
-    """`same`: both answered exactly the same prompt. `any`: a prompt may have had more at its end, such as what others
-    had tried; the prompt of the pair is the common part, which neither answered as it is (`exact` is false)."""
+    """`same`: both answered exactly the same prompt. `any`: one prompt may have had more text at its end, such as what
+    others had tried; the prompt of the pair is the common part, which neither answered as it is (`exact` is false)."""
     max_pairs: AtLeastOne = 16
-    """The most pairs of a tree."""
+    """The maximum number of pairs per tree."""
     runs: Literal["one", "all"] = "one"
-    """`all`: also the answers of two runs of a task to the same prompt, of each prompt the best of a run and the worst
-    of the others, if their values differ by more than `gap`. `other` in such a row is the run of the rejected one."""
+    """`all`: also pair answers of two runs of a task to the same prompt: for each prompt, the best of a run with the
+    worst of the others, if their values differ by more than `gap`. In such a row, `other` is the run of the rejected
+    answer."""
     _prefixes: Prefixes = field(default_factory=Prefixes, init=False, repr=False)
 
     @property
@@ -58,7 +59,7 @@ class Preference:
         return self.runs == "all"
 
     def collect(self, run: Run) -> None:
-        """Take in the answers of a run, for pairs with those of other runs."""
+        """Collect the answers of a run, for pairs with those of other runs."""
         self._prefixes.take_in(run)
 
     def __call__(self, run: Run) -> Iterator[Row]:
@@ -101,7 +102,7 @@ class Preference:
 
 
 def _margin(pair: tuple[Answer, Answer]) -> float:
-    """Minus the difference of the scores, so that the largest comes first."""
+    """The negated difference of the scores, so that the largest difference is sorted first."""
     return pair[1].score - pair[0].score
 
 
@@ -142,7 +143,7 @@ def _row(run: Run, pair: tuple[Node, Node], scores: tuple[float, float], parted:
 
 
 def _line(run: Run, turns: Turns, node: Node) -> list[Turn]:
-    """The turns of a node, and of the states below it as far as they are one line."""
+    """The turns of a node, and of the states below it for as long as they form a single line."""
     taken = [*turns.of(node.id)]
     while len(below := run.tree.children(node.id)) == 1:
         node = below[0]

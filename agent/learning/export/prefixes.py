@@ -1,7 +1,7 @@
-"""Answers by what was said before them, over all runs of a task: conversations that begin alike share that prefix.
+"""Answers by the conversation before them, over all runs of a task: conversations that begin alike share a prefix.
 
-TreeCUA (arXiv 2602.09662) stores trajectories of many explorations as one tree so. A prefix is the digest of a prompt
-and its tools, so that it is kept once, however many runs have it.
+TreeCUA (arXiv 2602.09662) stores trajectories of many explorations as one tree in this way. A prefix is the digest of a
+prompt and its tools, so that it is kept once, however many runs have it.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ class Answer:
     run: str
     """The name of the run's directory."""
     turn: Turn
-    """Without its prompt, which is the prefix."""
+    """The turn without its prompt, which is the prefix."""
     score: float
     """The mean value in the subtree of the state that the turn led to, in [0, 1]."""
 
 
 @dataclass(slots=True)
 class Prefixes:
-    """Of each prefix the answer of the lowest score, of all runs that were taken in."""
+    """For each prefix, the answer with the lowest score in all runs that were added."""
 
     _worst: dict[tuple[str, str], Answer] = field(default_factory=dict)
 
     def take_in(self, run: Run) -> None:
-        """Add the answers of a run, but for those that tampered with tests."""
+        """Add the answers of a run, except those that tampered with tests."""
         for key, answer in _answers(run):
             if key not in self._worst or answer.score < self._worst[key].score:
                 self._worst[key] = replace(answer, turn=replace(answer.turn, prompt=()))
 
     def beaten(self, run: Run, gap: float) -> Iterator[tuple[Answer, Answer]]:
-        """Answers of a run, each with the worst answer of another run to the same prefix, if it says something else and
-        its score is lower by more than `gap`. Of several answers of the run to a prefix the best counts."""
+        """Answers of a run, each with the worst answer of another run to the same prefix, if that answer differs and
+        its score is lower by more than `gap`. If the run has several answers to a prefix, only the best counts."""
         best = dict[tuple[str, str], Answer]()
         for key, answer in _answers(run):
             if key not in best or answer.score > best[key].score:

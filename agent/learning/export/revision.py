@@ -2,9 +2,9 @@
 then a path to a solved state (after Agent-R, arXiv 2501.11425).
 
 Invariants: the loss is on for the reflection and what follows, never for the wrong steps. The first wrong turn is the
-one that a model marked (`ramify reflect`); where it marked none, it is found by tests. The calls of a row, carried out
-in order, lead to the files of the solved state: rows whose wrong steps cannot be undone are skipped. No run had these
-conversations: `stitched` is true in each row.
+one that a model marked (`ramify reflect`); if it marked none, the turn is found by tests. The calls of a row, carried
+out in order, lead to the files of the solved state: rows whose wrong steps cannot be undone are skipped. No run had
+these conversations: `stitched` is true in each row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Revision:
     gap: Share = 0.2
     """A leaf is worse if its value is lower by more than this; a state that succeeded is worth 1."""
     pairs: AtLeastOne = 8
-    """The most rows of a tree; leaves that share most of the good path come first."""
+    """The maximum number of rows per tree; leaves that share most of the good path come first."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
@@ -46,7 +46,7 @@ class Revision:
         for good in leaves[:1]:
             rows, worse = 0, self.worse(run, good)
             if not worse:
-                yield skipped("no way of the run is worse than the right one")
+                yield skipped("no rollout of the run is worse than the right one")
             for bad in worse:
                 row = skipped(TAMPERED) if bad.id in flagged(run) else _spliced(run, turns, good, bad)
                 yield row
@@ -67,7 +67,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Two ways from one state."""
+    """Two paths from one state."""
 
     fork: Node
     wrong: tuple[Turn, ...]
@@ -75,7 +75,8 @@ class Ways:
 
 
 def ways(run: Run, turns: Turns, good: Node, bad: Node) -> Ways:
-    """The turns from the state in which the ways to two leaves part, those of the bad one up to a merge of branches."""
+    """The turns from the state at which the paths to two leaves diverge; those of the bad path end before a merge of
+    branches."""
     fork = run.tree.common_ancestor(good.id, bad.id)
     good_way, bad_way = (run.tree.path(leaf.id)[run.tree.depth(fork.id) + 1 :] for leaf in (good, bad))
     until_a_merge = takewhile(lambda node: node.steps, bad_way)
@@ -90,7 +91,7 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     if wrong is None:
         return skipped(MERGE)
     if not wrong:
-        return skipped("no step of the worse way was a step back")
+        return skipped("no step of the worse path made the state worse")
     error = run.tree[wrong[-1].node]
     said = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
     mistaken = before_the_end(list(wrong))
@@ -113,9 +114,9 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
 
 
 def _up_to_the_first_error(run: Run, both: Ways, bad: Node, goals: bool) -> Sequence[Turn] | None:
-    """The turns of the bad way up to the first state that broke a test, or that is not better than its parent where
-    there are `goals`: without, most right states are worth no more than the base state. Empty if there is no such
-    state; None if a merge comes first."""
+    """The turns of the bad path up to the first state that broke a test or, if there are `goals`, is not better than
+    its parent: without goals, most right states are worth no more than the base state. Empty if there is no such state;
+    None if a merge comes first."""
     path = run.tree.path(bad.id)
     for parent, node in pairwise(path[run.tree.depth(both.fork.id) :]):
         if not node.steps:

@@ -1,9 +1,9 @@
-"""Rows of whole searches: each state that was visited before a solved one, in order, with the ways back in between.
+"""Rows of whole searches: each state that was visited before a solved one, in order, with the steps back in between.
 
-A model that learns from them learns to explore and to go back, and not only the last way (exploratory learning of
-ExACT, arXiv 2410.02052).
+A model trained on them learns to explore and to go back, not only the final path (exploratory learning of ExACT, arXiv
+2410.02052).
 
-Invariants: the calls of a row, carried out in order, lead through the files of the visited states: a row whose ways
+Invariants: the calls of a row, carried out in order, lead through the files of the visited states: a row whose steps
 back cannot be written as calls is skipped. No run had these conversations: `stitched` is true in each row.
 """
 
@@ -34,7 +34,7 @@ class Traversal:
     line of work follow each other, although others may have been found meanwhile."""
 
     states: AtLeastOne = 32
-    """The most states of a row; runs that visited more are skipped."""
+    """The maximum number of states in a row; runs that visited more are skipped."""
 
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
@@ -57,7 +57,7 @@ class Traversal:
 
 
 def _visits(tree: Tree, goal: Node) -> list[Node]:
-    """The states up to the goal, line of work by line of work in the order in which the lines were begun."""
+    """The states up to the goal, line of work by line of work in the order in which the lines were started."""
     lines, by_end = list[list[Node]](), dict[NodeId, list[Node]]()
     for node in tree:
         if not node.parents:
@@ -99,7 +99,8 @@ def _traversed(run: Run, turns: Turns, visits: Sequence[Node]) -> Row:
 
 
 def _way(tree: Tree, turns: Turns, at: Node, to: Node) -> tuple[Action, ...] | str:
-    """The actions that lead from one state to another, through what both come from; or why none do."""
+    """The actions that lead from one state to another through their common ancestor; or the reason why there are
+    none."""
     fork = tree.common_ancestor(at.id, to.id)
     up, down = (
         [turn for node in tree.path(end.id)[tree.depth(fork.id) + 1 :] for turn in turns.of(node.id)]
@@ -112,7 +113,7 @@ def _way(tree: Tree, turns: Turns, at: Node, to: Node) -> tuple[Action, ...] | s
 
 
 def _gone_back(at: Node, to: Node, way: Sequence[Action], *, native: bool) -> tuple[Message, ...]:
-    """What says that the search goes back, and does; nothing where the files are the same."""
+    """The messages that announce and carry out a step back; none if the files are the same."""
     if not way:
         return ()
     text = render("export_backtrack", notes=notes_of(at), to=to.label if to.parents else "").strip()
@@ -120,7 +121,7 @@ def _gone_back(at: Node, to: Node, way: Sequence[Action], *, native: bool) -> tu
 
 
 def _said(before: Turn | None, turns: Sequence[Turn]) -> Iterator[Message]:
-    """The answers and results of some turns, with what was said between them."""
+    """The answers and results of some turns, with the messages between them."""
     for turn in turns:
         if before is not None and turn.prompt[: len(before.conversation)] == before.conversation:
             yield from turn.prompt[len(before.conversation) :]

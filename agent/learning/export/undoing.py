@@ -1,4 +1,4 @@
-"""Ways back in rows: the calls that undo what turns changed, or do it again.
+"""Steps back in rows: the calls that undo the changes of turns, or repeat them.
 
 Invariant: the calls of a row, carried out in order, lead to the files that its states had.
 """
@@ -28,7 +28,7 @@ def before_the_end(mistaken: list[Turn]) -> list[Turn]:
 
 
 def undone(mistaken: Sequence[Turn]) -> tuple[Action, ...] | str:
-    """The actions that undo the changes of some turns, the last one first; or why nothing does."""
+    """The actions that undo the changes of some turns, the last one first; or the reason why they cannot be undone."""
     undoing: list[Action] = []
     for turn in mistaken:
         if turn.step.submission:
@@ -44,7 +44,7 @@ def undone(mistaken: Sequence[Turn]) -> tuple[Action, ...] | str:
 
 
 def done_again(turns: Sequence[Turn]) -> tuple[Action, ...] | str:
-    """The actions that repeat the changes of some turns; or why nothing does."""
+    """The actions that repeat the changes of some turns; or the reason why they cannot be repeated."""
     pairs = [pair for turn in turns for pair in zip(turn.step.actions, turn.step.observations, strict=False)]
     if any(isinstance(action, Shell) and not (seen.refused or seen.unchanged) for action, seen in pairs):
         return "a way back leads through a shell command that changed files"
@@ -52,7 +52,7 @@ def done_again(turns: Sequence[Turn]) -> tuple[Action, ...] | str:
 
 
 def _undo(action: Action, seen: Observation) -> Action | str | None:
-    """What takes an action back; None: it changed nothing; a text: why nothing is known that does."""
+    """The action that undoes another; None if that changed nothing; a text that says why no such action is known."""
     match action:
         case Shell() if not (seen.refused or seen.unchanged):
             return "the worse way ran a shell command that changed files"
@@ -71,13 +71,13 @@ def _undo(action: Action, seen: Observation) -> Action | str | None:
 
 
 def notes_of(node: Node) -> str:
-    """The first line of what was noted of a state."""
+    """The first line of the notes about a state."""
     return excerpt(node.evaluation.notes.partition("\n")[0], NOTES_BYTES)[0].strip()
 
 
 def carried_out(name: str, text: str, actions: Sequence[Action], form: ToolDialect) -> tuple[Message, ...]:
-    """An answer that says a text and has these actions carried out, and their results. `name` tells its calls from
-    others."""
+    """An answer with this text and these actions as calls, and the results of the calls. `name` distinguishes its calls
+    from others."""
     answer = form.render_turn(name, text, actions)
     return as_template([answer, *form.results(answer, actions, list(map(_result, actions)))])
 

@@ -1,4 +1,4 @@
-"""Rows for a verifier: a state in words, and whether one can go on from it to a right solution."""
+"""Rows for a verifier: a state described in words, and whether a right solution can be reached from it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NO_PATCH = "the patch of the state was not kept"
 @dataclass(frozen=True, slots=True)
 class Verifier:
     """One row for each measured state that changes something. The question is that of `--value prm`, and the answer yes
-    if at least half of the leaves below the state are right: a Monte Carlo estimate as in Math-Shepherd
-    (arXiv 2312.08935), of which `value` has the mean."""
+    if at least half of the leaves below the state are right: a Monte Carlo estimate as in Math-Shepherd (arXiv
+    2312.08935), whose mean is in `value`."""
 
     outcome: OutcomeKind = "solved"
     """What counts as right: whether leaves are solved, or their value."""

@@ -1,6 +1,6 @@
 """Joins consecutive turns into one conversation, with the loss on for each answer once.
 
-Invariant: an answer follows the messages that it was really given to. If a later prompt does not continue the
+Invariant: an answer follows the messages that it actually answered. If a later prompt does not continue the
 conversation (old results were left out, an unreadable answer was corrected), a new conversation begins.
 """
 

@@ -102,7 +102,7 @@ def _or_nothing(look_up: Callable[[], Remembered]) -> Remembered:
     try:
         return look_up()
     except MemoryUnusable as error:
-        log.warning("nothing is recalled: %s", error)
+        log.warning("no memories are recalled: %s", error)
         return Remembered()
 
 

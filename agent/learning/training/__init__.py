@@ -236,7 +236,7 @@ def require_checkpoint(model: str) -> None:
 def _require_use(method: Method, settings: TrainingSettings) -> None:
     """Raise UsageError if the method does not accept a setting, or would learn nothing with it."""
     if settings.in_order and settings.group_by_length:
-        raise UsageError("--in-order and --group-by-length: rows have one order; give one")
+        raise UsageError("--in-order and --group-by-length: only one of them can order the rows; give one")
     if method == "kto" and settings.group_by_length:
         raise UsageError("--group-by-length: TRL's KTO needs the rows in their own order")
     if method == "grpo" and settings.batch < 2:

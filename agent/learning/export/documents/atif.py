@@ -31,7 +31,7 @@ class Atif:
     file: ClassVar[str] = "trajectory.json"
     """As `agent.learning.export.documents.traj.Traj.file`."""
     others: Annotated[int, Field(ge=0)] = 16
-    """The most rollouts besides the winning one; those with the best states are taken."""
+    """The maximum number of rollouts besides the winning one; those with the best states are taken."""
 
     def __call__(self, run: Run) -> dict[str, Any] | None:
         """The run's rollouts; None if the run has no turns."""
@@ -50,7 +50,7 @@ class Atif:
         return document | {"final_metrics": _final(run, len(document["steps"])), "extra": _facts(run)}
 
     def _others(self, run: Run, turns: Turns, won: NodeId) -> list[NodeId]:
-        """The leaves of the other rollouts to show, in the order of their making."""
+        """The leaves of the other rollouts to show, in the order in which they were made."""
         path = {node.id for node in run.tree.path(won)}
         rollouts = [rollout for rollout in run.rollouts() if rollout.leaf not in path and turns.path(rollout.leaf)]
         best = sorted(rollouts, key=lambda rollout: (-run.tree[rollout.best].value, rollout.leaf))[: self.others]
@@ -79,7 +79,7 @@ def _trajectory(run: Run, name: str, turns: Sequence[Turn], shown: Set[NodeId]) 
 
 
 def _add(steps: list[Step], message: Message, copied: dict[str, bool]) -> None:
-    """Add a message from outside the turns: what the policy was told, or an answer that could not be read."""
+    """Add a message from outside the turns: a message to the policy, or an answer that could not be read."""
     content = text_of(message.get("content"))
     match message["role"]:
         case "tool":

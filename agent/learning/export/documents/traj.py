@@ -1,7 +1,7 @@
 """mini-swe-agent's trajectory (`mini-swe-agent-1.1`): the winning path as one conversation.
 
 Shell commands are written as they are, other tool calls as their name and arguments, which no shell accepts. The output
-of a call is what the policy was told.
+of a call is the text that the policy read.
 """
 
 from __future__ import annotations
