@@ -344,7 +344,7 @@ class TestRevision:
 
     def test_refuses_a_way_on_which_nothing_was_wrong(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.4]) as run:
-            assert rows(run, "revision") == [{"skipped": "no step of the worse path made the state worse"}]
+            assert rows(run, "revision") == [{"skipped": "no wrong step was found on the worse path"}]
 
     def test_passes_over_leaves_that_are_hardly_worse(self, tmp_path: Path) -> None:
         with wrong_then_right(tmp_path, [replacing("b = 1", "b = 9")], [0.2]) as run:

@@ -169,8 +169,8 @@ def checkpoint_of(model: str) -> str:
     base = str(_config(folder.name, folder).get("base_model_name_or_path") or "")
     if not (Path(base) / "config.json").is_file():
         raise UsageError(
-            f"{model} is an adapter of {base or 'an unknown checkpoint'}, which does not exist: serve the checkpoint it "
-            f"was trained on, with --lora NAME={model}"
+            f"{model} is an adapter of {base or 'an unknown checkpoint'}, which does not exist: serve the checkpoint "
+            f"it was trained on, with --lora NAME={model}"
         )
     return base
 

@@ -91,7 +91,7 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     if wrong is None:
         return skipped(MERGE)
     if not wrong:
-        return skipped("no step of the worse path made the state worse")
+        return skipped("no wrong step was found on the worse path")
     error = run.tree[wrong[-1].node]
     said = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
     mistaken = before_the_end(list(wrong))
