@@ -95,7 +95,10 @@ def test_tests_that_only_lack_a_package_are_left_out_of_the_goals_and_told_toget
     said = ramify(WRONG | wants, "fix")
     assert said.returncode == 0, said.stderr
     assert "goal     1 test has to pass: test_calc.py::test_larger\n" in said.stderr
-    assert "         4 other tests fail for want of a package; no patch repairs that: not goals\n" in said.stderr
+    assert (
+        "         4 other tests fail because a package is missing, which no patch can repair: not goals\n"
+        in said.stderr
+    )
     (note,) = [line for line in said.stderr.splitlines() if "cannot be imported" in line]
     assert "4 test files cannot be imported without nobody_has: install it in the sandbox with --setup" in note
 
@@ -104,7 +107,7 @@ def test_that_the_tests_import_an_installed_copy_of_the_project_is_told_with_the
     files = {"src/click/__init__.py": "", "test_a.py": "import click\n\n\ndef test_a():\n    pass\n"}
     lines = ramify(WRONG | files, "fix").stderr.splitlines()
     (place,) = (number for number, line in enumerate(lines) if line.startswith("warning  the tests import click from "))
-    assert lines[place].endswith("site-packages/click/__init__.py, not from the checkout: no change of it is tested")
+    assert lines[place].endswith("site-packages/click/__init__.py, not from the checkout: changes to it are not tested")
     assert "PYTHONPATH=src" in lines[place + 1]
     assert sum("so no change of it was tested" in line for line in lines) == 1
 

@@ -206,7 +206,7 @@ def found(folder, *, label="right", value=0.5, turns=(), ended=()):
         ({"turns": (Step((), (), "hm", Usage(tokens_in=1)),)}, "state 1: the turns is"),
         ({"value": 0.25}, "state 1: the value is"),
         ({"ended": (Added(node(2, 0)),)}, "the number of states is 3, and was 2"),
-        ({"ended": (Failed(0, "no"),)}, "state 0: what came of its expansions is"),
+        ({"ended": (Failed(0, "no"),)}, "state 0: the result of its expansions is"),
         ({"ended": (Ended("improved", "NODES", 1, True, "other blob"),)}, ""),
     ],
 )

@@ -43,7 +43,7 @@ def _facts(run: Run, other: Run) -> Iterator[tuple[str, Any]]:
     yield "the number of states", len(run.tree)
     yield "the edges", sorted(run.tree.structure.edges())
     for node in run.tree:
-        yield f"state {node.id}: what came of its expansions", run.tree.attempts(node.id)
+        yield f"state {node.id}: the result of its expansions", run.tree.attempts(node.id)
     if run.ended is not None and other.ended is not None:
         yield "the result", (run.ended.status, run.ended.best, run.ended.verified)
         yield "the patch", run.ended.patch_blob

@@ -89,7 +89,7 @@ class Bench:
         return self.scorer.debug(state, wanted)
 
     def review(self, steps: tuple[Step, ...]) -> Review:
-        """Answers `run_tests` and `submit` without charging a budget."""
+        """Answer `run_tests` and `submit` without charging a budget."""
         return Review(
             task=self.scorer.task,
             provider=self.provider,

@@ -29,7 +29,7 @@ def goal_line(goals: tuple[str, ...]) -> str:
 def installed_copies(root: SuiteReport) -> Iterator[str]:
     """Yield a line for each package that the tests do not take from the checkout, and one with the remedy."""
     for name, file in root.copies.items():
-        yield f"warning  the tests import {name} from {file}, not from the checkout: no change of it is tested"
+        yield f"warning  the tests import {name} from {file}, not from the checkout: changes to it are not tested"
     if root.copies:
         yield f"         {OWN_COPY}"
 
@@ -38,13 +38,13 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
     """Yield a line that names the modules that the tests cannot import, the most frequent first, one with the remedy,
     one if goals are among such tests, and one if others are; nothing if no module is missing."""
     texts = root.messages.values() if root.messages else (root.output,)
-    wanted = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
-    if wanted:
-        modules = [f"{module} ({counted(count, 'failure')})" for module, count in wanted.most_common()]
+    modules_missing = Counter(module for text in texts for module in dict.fromkeys(_MISSING.findall(text)))
+    if modules_missing:
+        modules = [f"{module} ({counted(count, 'failure')})" for module, count in modules_missing.most_common()]
         yield f"missing  modules that the tests import: {first_of(modules, NAMED)}"
         yield f"         {INSTALL}"
-        for hidden in sorted(OURS & wanted.keys()):
-            yield f"         Ramify has a package {hidden} too: give the tests an environment without it (--python DIR)"
+        for hidden in sorted(OURS & modules_missing.keys()):
+            yield f"         Ramify also has a package {hidden}: use an environment without it (--python DIR)"
     wished = {*goals, *map(file_of, goals)}
     others = [test for test in root.failures if missing_package(root.messages.get(test, "")) and test not in wished]
     if missing := lacking(tuple(goals), root):
@@ -52,4 +52,4 @@ def missing_modules(root: SuiteReport, goals: Collection[str]) -> Iterator[str]:
         yield f"         {fail} only because they are missing: {first_of(tuple(missing), NAMED)}"
     if goals and others:
         fail = counted(len(others), "other test fails", "other tests fail")
-        yield f"         {fail} for want of a package; no patch repairs that: not goals"
+        yield f"         {fail} because a package is missing, which no patch can repair: not goals"

@@ -61,7 +61,8 @@ class Tally:
 
 
 def tokenizer(path: Path) -> Count:
-    """Counts the tokens of a message with a `tokenizer.json`, without those that a chat template adds.
+    """Return a function that counts the tokens of a message with a `tokenizer.json`, without those that a chat template
+    adds.
 
     Raises:
         UsageError: the file cannot be read, or the library `tokenizers` is not installed.

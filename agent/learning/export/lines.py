@@ -53,8 +53,8 @@ def _pair(run: Run, turns: Turns, good: NodeId, bad: NodeId) -> Row:
         return skipped("the two paths did not start from the same prompt and tools")
     if not (chosen and rejected):
         return skipped("one path is the beginning of the other")
-    value, said = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)
-    about = [turn for path in paths for turn in path[said:]]
+    value, answers = outcome(run, "value"), sum(message["role"] == "assistant" for message in prompt)
+    about = [turn for path in paths for turn in path[answers:]]
     nodes = [node.id for leaf in (good, bad) for node in run.tree.path(leaf)]
     return {
         "prompt": list(prompt),

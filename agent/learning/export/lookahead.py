@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agent.learning.export import GOAL_UNKNOWN, Row, skipped
-from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.provenance import not_verbatim, provenance
 from agent.learning.export.turns import Turn, Turns
 from agent.prompts import render
 from agent.run.credit import Credit, goals_known, node_credit, outcome
@@ -53,7 +53,7 @@ class Lookahead:
             "completion": [answer],
             "tools": list(chosen.tools),
             "branches": [{"node": node.id, "value": credit[node.id].value} for node in shown],
-            "provenance": never_said(provenance(run, ranked[0].id, [chosen], others=[node.id for node in shown])),
+            "provenance": not_verbatim(provenance(run, ranked[0].id, [chosen], others=[node.id for node in shown])),
         }
 
     def _words(self, run: Run, ranked: Sequence[Node], credit: Mapping[NodeId, Credit]) -> tuple[str, Sequence[Node]]:

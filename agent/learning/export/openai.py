@@ -13,12 +13,12 @@ _KNOWN = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 def conversation(row: Row) -> Row:
-    """Converts a row of `sft`; `weight` is 0 where the loss is off."""
+    """Convert a row of `sft`; `weight` is 0 if the loss is off."""
     return {**_input(row["messages"], row["tools"]), "provenance": row["provenance"]}
 
 
 def pair(row: Row) -> Row:
-    """Converts a row of `preference`."""
+    """Convert a row of `preference`."""
     return {
         "input": _input(row["prompt"], row["tools"]),
         "preferred_output": [_message(message) for message in row["chosen"]],

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.learning.export import Row
-from agent.learning.export.provenance import never_said, of_answers
+from agent.learning.export.provenance import not_verbatim, of_answers
 from agent.learning.export.turns import as_template
 from agent.models.answers import Unreadable
 from agent.policy.chat import plans
@@ -102,5 +102,5 @@ def _row(run: Run, asked: Asked, text: str, nodes: Sequence[NodeId], value: floa
         "prompt": list(as_template(prompt)),
         "completion": [{"role": "assistant", "content": text}],
         "value": value,
-        "provenance": origin if text == asked.answer.text else never_said(origin),
+        "provenance": origin if text == asked.answer.text else not_verbatim(origin),
     }

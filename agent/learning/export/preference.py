@@ -11,7 +11,7 @@ from typing import Literal
 from agent.learning.export import AtLeastOne, Row, Share, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
 from agent.learning.export.prefixes import Answer, Prefixes
-from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.provenance import not_verbatim, provenance
 from agent.learning.export.turns import Turn, Turns, shared
 from agent.models import Message
 from agent.run.credit import mean_values, node_credit, outcome
@@ -138,7 +138,7 @@ def _row(run: Run, pair: tuple[Node, Node], scores: tuple[float, float], parted:
         "margin": scores[0] - scores[1],
         "scores": list(scores),
         "visits": [run.tree.visits(node.id) for node in pair],
-        "provenance": origin if chosen.prompt == rejected.prompt else never_said(origin),
+        "provenance": origin if chosen.prompt == rejected.prompt else not_verbatim(origin),
     }
 
 

@@ -63,7 +63,7 @@ def _outcomes(run: Run) -> dict[NodeId, str]:
     return found
 
 
-def never_said(recorded: Row) -> Row:
+def not_verbatim(recorded: Row) -> Row:
     """The provenance of a row whose answers were reworded or follow another prompt than the recorded one: the recorded
     log-probabilities do not apply to it."""
     return recorded | {"exact": False, "logprobs": [None] * len(recorded["logprobs"])}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agent.analysis.minimize import NOTE, Shortened
 from agent.learning.export import Row, skipped
-from agent.learning.export.provenance import never_said
+from agent.learning.export.provenance import not_verbatim
 from agent.learning.export.sft import row_of, winners
 from agent.learning.export.turns import Turn, Turns, answer_key, results_after
 from agent.learning.export.weaving import weave
@@ -39,7 +39,7 @@ class Retro:
                 trained.update(map(answer_key, woven.turns))
                 left_out = shorter.of - len(shorter.turns)
                 row = row_of(run, leaf, woven) | {"stitched": True, "left_out": left_out}
-                yield row | {"provenance": never_said(row["provenance"])}
+                yield row | {"provenance": not_verbatim(row["provenance"])}
 
 
 def _kept(turns: Turns, leaf: Node, shorter: Shortened) -> list[Turn]:

@@ -16,7 +16,7 @@ from itertools import pairwise, takewhile
 from agent.learning.export import AtLeastOne, Row, Share, skipped
 from agent.learning.export.first_error import FirstError
 from agent.learning.export.hygiene import TAMPERED, flagged
-from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.provenance import not_verbatim, provenance
 from agent.learning.export.sft import winners
 from agent.learning.export.turns import MERGE, Turn, Turns
 from agent.learning.export.undoing import before_the_end, carried_out, notes_of, undone
@@ -93,7 +93,7 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     if not wrong:
         return skipped("no wrong step was found on the worse path")
     error = run.tree[wrong[-1].node]
-    said = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
+    reflection = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
     mistaken = before_the_end(list(wrong))
     undoing = undone(mistaken) or "the worse way changed nothing"
     if isinstance(undoing, str):
@@ -103,13 +103,13 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     return {
         "messages": [
             *map(silent, mistaken[-1].conversation),
-            *carried_out("undo", said, undoing, form),
-            *_said(both.right),
+            *carried_out("undo", reflection, undoing, form),
+            *_with_results(both.right),
         ],
         "tools": list(both.right[-1].tools),
         "stitched": True,
         "error": error.id,
-        "provenance": never_said(provenance(run, good.id, both.right, others=nodes)),
+        "provenance": not_verbatim(provenance(run, good.id, both.right, others=nodes)),
     }
 
 
@@ -126,7 +126,7 @@ def _up_to_the_first_error(run: Run, both: Ways, bad: Node, goals: bool) -> Sequ
     return ()
 
 
-def _said(right: Sequence[Turn]) -> Iterator[Message]:
+def _with_results(right: Sequence[Turn]) -> Iterator[Message]:
     for turn in right[:-1]:
         yield from (turn.answer, *turn.results)
     yield right[-1].answer

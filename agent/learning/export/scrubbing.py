@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from agent.learning.export import Row
-from agent.learning.export.provenance import never_said
+from agent.learning.export.provenance import not_verbatim
 from agent.parsing import loads
 from agent.redaction import redactor
 
@@ -59,7 +59,7 @@ def scrubbed(row: Row) -> tuple[Row, bool]:
     if kept == row:
         return row, False
     if "logprobs" in origin and any(row[key] != value for key, value in others.items()):
-        kept["provenance"] = never_said(kept["provenance"])
+        kept["provenance"] = not_verbatim(kept["provenance"])
     return {key: kept[key] for key in row}, True
 
 

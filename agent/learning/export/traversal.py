@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from agent.actions import Action
 from agent.learning.export import AtLeastOne, Row, skipped
 from agent.learning.export.hygiene import TAMPERED, flagged
-from agent.learning.export.provenance import never_said, provenance
+from agent.learning.export.provenance import not_verbatim, provenance
 from agent.learning.export.sft import winners
 from agent.learning.export.turns import MERGE, Turn, Turns
 from agent.learning.export.undoing import before_the_end, carried_out, done_again, notes_of, undone
@@ -75,7 +75,7 @@ def _visits(tree: Tree, goal: Node) -> list[Node]:
 
 def _traversed(run: Run, turns: Turns, visits: Sequence[Node]) -> Row:
     tree, goal, at = run.tree, visits[-1], run.tree.root
-    first, said = turns.of(visits[0].id)[0], list[Turn]()
+    first, taken = turns.of(visits[0].id)[0], list[Turn]()
     messages: list[Message] = list(first.prompt)
     for node in visits:
         parent = tree[node.parents[0]]
@@ -85,8 +85,8 @@ def _traversed(run: Run, turns: Turns, visits: Sequence[Node]) -> Row:
                 return skipped(way)
             messages += _gone_back(at, parent, way, native=bool(first.tools))
         mine = list(turns.of(node.id)) if node is goal else before_the_end(list(turns.of(node.id)))
-        messages += _said(said[-1] if said and parent.id == at.id else None, mine)
-        said, at = [*said, *mine], node
+        messages += _with_results(taken[-1] if taken and parent.id == at.id else None, mine)
+        taken, at = [*taken, *mine], node
     while messages[-1]["role"] != "assistant":
         messages.pop()
     return {
@@ -94,7 +94,7 @@ def _traversed(run: Run, turns: Turns, visits: Sequence[Node]) -> Row:
         "tools": list(first.tools),
         "stitched": True,
         "visits": [node.id for node in visits],
-        "provenance": never_said(provenance(run, goal.id, said, others=[node.id for node in visits])),
+        "provenance": not_verbatim(provenance(run, goal.id, taken, others=[node.id for node in visits])),
     }
 
 
@@ -120,7 +120,7 @@ def _gone_back(at: Node, to: Node, way: Sequence[Action], *, native: bool) -> tu
     return carried_out(f"back{at.id}", text, way, NATIVE if native else TEXT)
 
 
-def _said(before: Turn | None, turns: Sequence[Turn]) -> Iterator[Message]:
+def _with_results(before: Turn | None, turns: Sequence[Turn]) -> Iterator[Message]:
     """The answers and results of some turns, with the messages between them."""
     for turn in turns:
         if before is not None and turn.prompt[: len(before.conversation)] == before.conversation:

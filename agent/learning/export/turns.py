@@ -68,7 +68,7 @@ class Turn:
 
     def same_answer(self, other: Turn) -> bool:
         """Whether it has the same text and calls as another turn, apart from call ids."""
-        return _said(self.answer) == _said(other.answer)
+        return _text_and_calls(self.answer) == _text_and_calls(other.answer)
 
 
 class Turns:
@@ -210,7 +210,7 @@ def _with_text(function: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**function, "arguments": json.dumps(function["arguments"])}
 
 
-def _said(message: Message) -> tuple[object, ...]:
+def _text_and_calls(message: Message) -> tuple[object, ...]:
     calls = [call["function"] for call in message.get("tool_calls", ())]
     return message.get("content") or "", [(call["name"], call["arguments"]) for call in calls]
 

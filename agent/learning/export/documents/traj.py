@@ -73,7 +73,7 @@ def _cost(usage: Usage) -> float | None:
 
 
 def _exit_status(run: Run) -> str:
-    """The exit status, in mini-swe-agent's terms where it has one."""
+    """The exit status, in mini-swe-agent's terms if it has one."""
     if run.ended is None:
         return ""
     otherwise = "Submitted" if run.ended.patch_blob else run.ended.stop.capitalize()
