@@ -289,8 +289,10 @@ class TestSiblingPairs:
             said = answer("ok", ("edit", {"path": "a", "old_str": "", "new_str": told}))
             made.add(0, value, [made.asks(0, [{"role": "user", "content": told}], said, Edit("a", "", told))])
         with made.close() as run:
-            assert rows(run, "preference") == [{"skipped": "siblings were not asked the same"}]
-            assert rows(run, "preference", prompts="any") == [{"skipped": "siblings were not asked the same"}]
+            assert rows(run, "preference") == [{"skipped": "the siblings did not have the same prompt and tools"}]
+            assert rows(run, "preference", prompts="any") == [
+                {"skipped": "the siblings did not have the same prompt and tools"}
+            ]
 
     def test_may_be_of_siblings_one_of_which_was_told_more_at_the_end(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
@@ -299,7 +301,7 @@ class TestSiblingPairs:
             said = answer(f"after {count}", ("edit", {"path": "a", "old_str": "", "new_str": "x"}))
             made.add(0, value, [made.asks(0, told[:count], said, Edit("a", "", "x"))])
         with made.close() as run:
-            assert rows(run, "preference") == [{"skipped": "siblings were not asked the same"}]
+            assert rows(run, "preference") == [{"skipped": "the siblings did not have the same prompt and tools"}]
             (row,) = rows(run, "preference", prompts="any")
         assert (row["prompt"], row["chosen"][0]["content"]) == (told[:1], "after 2")
         assert not row["provenance"]["exact"]
@@ -321,7 +323,7 @@ class TestSiblingPairs:
         made.add(0, 1.0, [edit("same")])
         made.add(0, 0.1, [edit("same")])
         with made.close() as run:
-            assert rows(run, "preference") == [{"skipped": "siblings did the same"}]
+            assert rows(run, "preference") == [{"skipped": "the siblings gave the same answers"}]
 
 
 class TestPairsOfSeveralRuns:

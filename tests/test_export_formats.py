@@ -301,17 +301,17 @@ class TestRevision:
         whole = Step((Write("f.py", "new"),), (Observation("Replaced all of f.py."),))
         with wrong_then_right(tmp_path, [whole], [0.1]) as run:
             (row,) = rows(run, "revision")
-        assert row == {"skipped": "the run does not know how to undo a change of the worse way"}
+        assert row == {"skipped": "the run does not record how to undo a change of the worse path"}
 
     def test_refuses_commands_that_may_have_changed_files(self, tmp_path: Path) -> None:
         moved = Step((Shell("mv f.py g.py"),), (Observation("exit code: 0"),))
         with wrong_then_right(tmp_path, [moved], [0.1]) as run:
-            assert rows(run, "revision") == [{"skipped": "the worse way ran a shell command that changed files"}]
+            assert rows(run, "revision") == [{"skipped": "the worse path ran a shell command that changed files"}]
 
     def test_refuses_a_turn_of_which_it_is_not_known_what_its_calls_did(self, tmp_path: Path) -> None:
         cut_off = Step((Edit("f.py", "b = 1", "b = 9"), Edit("f.py", "c = 1", "c = 9")), (Observation("Edited f.py."),))
         with wrong_then_right(tmp_path, [cut_off], [0.1]) as run:
-            assert rows(run, "revision") == [{"skipped": "not all actions of the worse way were carried out"}]
+            assert rows(run, "revision") == [{"skipped": "not all actions of the worse path were carried out"}]
 
     def test_passes_over_what_was_tried_after_the_task_was_solved(self, tmp_path: Path) -> None:
         made = Recorder(tmp_path)
@@ -396,7 +396,7 @@ class TestTraversal:
     def test_is_refused_where_a_way_back_is_no_edit_or_the_search_was_too_long(self, tmp_path: Path) -> None:
         moved = Step((Shell("mv f.py g.py"),), (Observation("exit code: 0"),))
         with self.searched(tmp_path, two=moved) as run:
-            assert rows(run, "traversal") == [{"skipped": "the worse way ran a shell command that changed files"}]
+            assert rows(run, "traversal") == [{"skipped": "the worse path ran a shell command that changed files"}]
             assert rows(run, "traversal", states=3) == [{"skipped": "more states were visited than a row may have"}]
 
 

@@ -65,7 +65,7 @@ def test_a_state_of_which_only_the_goal_tests_ran_has_no_other_counts():
 
 def test_a_missing_module_with_the_name_of_a_package_of_ours_has_another_remedy():
     report = SuiteReport({"t.py": Outcome.ERROR}, messages={"t.py": "ModuleNotFoundError: No module named 'agent.it'"})
-    assert list(missing_modules(report, ()))[-1].endswith("give the tests an environment without it (--python DIR)")
+    assert list(missing_modules(report, ()))[-1].endswith("use an environment without it (--python DIR)")
 
 
 def test_where_no_test_fails_there_is_nothing_to_fix(ramify):

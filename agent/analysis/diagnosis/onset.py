@@ -89,8 +89,8 @@ def _never_fixed(transitions: Sequence[Transition]) -> _Fact | None:
 
 
 def _regression(transitions: Sequence[Transition], at: Transition, tests: Sequence[str]) -> _Fact:
-    """The fact about tests that failed at a node. Tests that surely this node broke are preferred to those that a node
-    above it may have broken."""
+    """The fact about tests that failed at a node. Tests that this node certainly broke are preferred to those that a
+    node above it may have broken."""
     rule = "a regression that was never fixed"
     if sure := tuple(test for test in tests if test not in at.since):
         why = f"{named(at.node)} broke {listed(sure)}, which had passed and was not fixed again"

@@ -58,12 +58,12 @@ def ask_for(
 
 
 def _question(issue: str, wrong: Sequence[Turn], right: Sequence[Turn], length: float) -> list[Message]:
-    ways = [_told(turns, int(TURNS_BYTES * length)) for turns in (wrong, right)]
+    ways = [_rendered(turns, int(TURNS_BYTES * length)) for turns in (wrong, right)]
     shown = {"issue": visible(issue), "wrong": ways[0], "right": ways[1]}
     return [{"role": "user", "content": render("export_first_error", **shown, fence=fence("ways", str(shown)))}]
 
 
-def _told(turns: Sequence[Turn], limit: int) -> str:
+def _rendered(turns: Sequence[Turn], limit: int) -> str:
     share = max(LEAST_BYTES, limit // len(turns))
     shown = (f"Turn {n}:\n{turn_text(turn.step)}" for n, turn in enumerate(turns, 1))
     return "\n\n".join(visible(excerpt(turn, share)[0]) for turn in shown)

@@ -32,16 +32,16 @@ class LinePreference:
     def __call__(self, run: Run) -> Iterator[Row]:
         """The rows of a run."""
         turns = Turns(run)
-        ways = [rollout.leaf for rollout in run.rollouts() if turns.path(rollout.leaf)]
-        merged = [leaf for leaf in ways if is_merge(run.tree, leaf)]
+        leaves = [rollout.leaf for rollout in run.rollouts() if turns.path(rollout.leaf)]
+        merged = [leaf for leaf in leaves if is_merge(run.tree, leaf)]
         yield from (skipped(MERGE) for _ in merged)
-        ways = [leaf for leaf in ways if leaf not in merged]
-        good = [leaf for leaf in ways if succeeded(run, leaf)]
+        leaves = [leaf for leaf in leaves if leaf not in merged]
+        good = [leaf for leaf in leaves if succeeded(run, leaf)]
         if not good:
             yield skipped(NO_SUCCESS)
-        elif len(good) == len(ways):
+        elif len(good) == len(leaves):
             yield skipped("every rollout of the run succeeded")
-        for bad in [leaf for leaf in ways if leaf not in good][: self.max_pairs] if good else ():
+        for bad in [leaf for leaf in leaves if leaf not in good][: self.max_pairs] if good else ():
             yield _pair(run, turns, max(good, key=lambda leaf: (len(_alike(turns, leaf, bad)), -leaf)), bad)
 
 

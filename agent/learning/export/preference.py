@@ -158,7 +158,7 @@ def _parting(better: Sequence[Turn], worse: Sequence[Turn], any_prompt: bool) ->
         rest = [*one.prompt[len(common) :], *other.prompt[len(common) :]]
         added = not rest or (any_prompt and common and all(message["role"] == "user" for message in rest))
         if one.tools != other.tools or not added:
-            return "siblings were not asked the same"
+            return "the siblings did not have the same prompt and tools"
         if not one.same_answer(other):
             return common, one, other
-    return "siblings did the same"
+    return "the siblings gave the same answers"

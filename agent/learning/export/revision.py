@@ -95,7 +95,7 @@ def _spliced(run: Run, turns: Turns, good: Node, bad: Node) -> Row:
     error = run.tree[wrong[-1].node]
     reflection = marked.reflection if marked else render("export_reflection", notes=notes_of(error)).strip()
     mistaken = before_the_end(list(wrong))
-    undoing = undone(mistaken) or "the worse way changed nothing"
+    undoing = undone(mistaken) or "the worse path changed nothing"
     if isinstance(undoing, str):
         return skipped(undoing)
     form = NATIVE if both.right[-1].tools else TEXT

@@ -32,9 +32,9 @@ def undone(mistaken: Sequence[Turn]) -> tuple[Action, ...] | str:
     undoing: list[Action] = []
     for turn in mistaken:
         if turn.step.submission:
-            return "the worse way ends with a change and a submit in one answer"
+            return "the worse path ends with a change and a submit in one answer"
         if len(turn.step.actions) != len(turn.step.observations):
-            return "not all actions of the worse way were carried out"
+            return "not all actions of the worse path were carried out"
         for action, seen in zip(turn.step.actions, turn.step.observations, strict=True):
             undo = _undo(action, seen)
             if isinstance(undo, str):
@@ -47,7 +47,7 @@ def done_again(turns: Sequence[Turn]) -> tuple[Action, ...] | str:
     """The actions that repeat the changes of some turns; or the reason why they cannot be repeated."""
     pairs = [pair for turn in turns for pair in zip(turn.step.actions, turn.step.observations, strict=False)]
     if any(isinstance(action, Shell) and not (seen.refused or seen.unchanged) for action, seen in pairs):
-        return "a way back leads through a shell command that changed files"
+        return "going back would repeat a shell command that changed files"
     return tuple(action for action, seen in pairs if isinstance(action, (Edit, Write)) and seen.ok)
 
 
@@ -55,7 +55,7 @@ def _undo(action: Action, seen: Observation) -> Action | str | None:
     """The action that undoes another; None if that changed nothing; a text that says why no such action is known."""
     match action:
         case Shell() if not (seen.refused or seen.unchanged):
-            return "the worse way ran a shell command that changed files"
+            return "the worse path ran a shell command that changed files"
         case Edit() | Write() if not seen.ok:
             return None
         case Edit() | Write() if seen.text.startswith("Created "):
@@ -65,7 +65,7 @@ def _undo(action: Action, seen: Observation) -> Action | str | None:
         case Edit() if action.old and action.new and not (action.replace_all or action.more):
             return action.inverse
         case Edit() | Write():
-            return "the run does not know how to undo a change of the worse way"
+            return "the run does not record how to undo a change of the worse path"
         case _:
             return None
 
