@@ -365,7 +365,7 @@ def test_the_first_signal_drains_and_the_second_cancels(capsys: pytest.CaptureFi
     with stop_on_signals() as stopping:
         signal.raise_signal(signal.SIGINT)
         assert (stopping.drain.is_set(), stopping.cancel.is_set()) == (True, False)
-        assert "no other instance is begun" in (said := capsys.readouterr().err)
+        assert "no new instances start" in (said := capsys.readouterr().err)
         assert "Ctrl-C again" in said
         signal.raise_signal(signal.SIGINT)
         assert stopping.cancel.is_set()

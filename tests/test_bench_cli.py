@@ -91,7 +91,7 @@ def test_a_policy_that_needs_a_failing_test_has_no_answer_to_hidden_ones(folder:
 
 
 def test_a_batch_on_a_full_disk_is_not_begun(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(StoreFull, match="no instance is begun"):
+    with pytest.raises(StoreFull, match="no instance is started"):
         ramify_bench("run", folder, "--out", tmp_path / "out", "--min-free", 1e9, *OPTIONS)
     assert not (tmp_path / "out" / "batch.json").exists()
 

@@ -144,7 +144,7 @@ def test_a_batch_that_is_not_done_has_lines_of_what_runs_what_was_killed_and_wha
         shown = CliRunner().invoke(app, ["report", str(out)], env={"COLUMNS": "200"}).stdout
         return [re.split("  +", line.strip()) for line in shown.splitlines()]
 
-    assert told()[-1] == ["no instance was begun yet"]
+    assert told()[-1] == ["no instance has been started yet"]
     made.plan(map(instance, ("a-1", "b-1", "c-1")))
     write(out / "a-1", events()[:4])
     with Run.open(out / "b-1") as run:

@@ -369,7 +369,7 @@ def test_a_disk_with_too_little_room_is_named_with_what_it_lacks(tmp_path: Path)
     assert shortage([tmp_path], 0) == ""
     said = shortage([tmp_path], 1e9)
     assert said.startswith(f"the disk of {tmp_path} has ")
-    assert " GiB free, and with less than 1e+09 GiB no instance is begun" in said
+    assert " GiB free, and with less than 1e+09 GiB no instance is started" in said
 
 
 def test_what_runs_when_a_disk_fills_up_ends_and_nothing_more_is_begun(tmp_path: Path) -> None:

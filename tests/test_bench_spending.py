@@ -97,7 +97,7 @@ def test_a_batch_stops_at_its_limit_and_goes_on_with_a_higher_one(tmp_path: Path
     stopped = run(1.0)
     assert stopped.exit_code == 1, stopped.stderr
     assert "dollars      at most 6.00 (2 x 3.00); stops at 1.00 in all, 0.00 spent so far" in stopped.stderr
-    assert "no more instances were begun: a limit of all instances together is met " in stopped.stderr
+    assert "no more instances were started: a limit of the whole batch was reached; raise it" in stopped.stderr
     assert "1 of 2 instances still to do; the same command then continues" in stopped.stderr
     assert {name: a.usage.cost_usd for name, a in read_attempts(out).items()} == {"a": 1.0}
 

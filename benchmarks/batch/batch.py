@@ -1,7 +1,7 @@
-"""A batch: a folder with one attempt for each instance, which can be interrupted and resumed at any time.
+"""Keep a batch: a folder with one attempt for each instance, which can be interrupted and resumed at any time.
 
-`results.jsonl` is the truth: a line for every attempt that ended. `preds.json` is derived from it, and each instance's
-folder is its run. `batch.json` identifies the batch: a folder never mixes two modes, sources or solvers.
+`results.jsonl` is authoritative: it has a line for every attempt that ended. `preds.json` is derived from it, and each
+instance's folder is its run. `batch.json` identifies the batch: a folder never mixes two modes, sources or solvers.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ again); the set is wrong (it is tried again once its checkout can be made); or t
 was tried)."""
 
 PLAN = "instances.json"
-"""The file with the ids of the instances that the last session was begun for."""
+"""The file with the ids of the instances that the last session was started for."""
 _PATIENCE = 99
-"""After the predictions were written, they are not written again for this many times as long as that took."""
+"""How long to wait before writing the predictions again, as a multiple of how long the last write took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a batch holds: which instances, worked on by which solver."""
+    """The identity of a batch: which instances it holds, and which solver works on them."""
 
     source: str
     mode: Mode
@@ -53,13 +53,13 @@ class Identity:
     suite: str = ""
     """`suite_id` of the source's instances; empty: not recorded."""
     recipe: str = ""
-    """The recipe that the settings began with; empty: none."""
+    """The recipe that the settings are based on; empty: none."""
     chosen: Mapping[str, Any] | None = field(default=None, compare=False)
     """`chosen_settings`, without secrets; None in a folder from a version that did not record them."""
 
     @classmethod
     def of(cls, source: str, mode: Mode, model: str, suite: str, settings: Settings) -> Identity:
-        """The identity of a batch that is begun with these settings."""
+        """The identity of a batch that is started with these settings."""
         chosen = json.loads(redacted(json.dumps(chosen_settings(settings))))
         return cls(source, mode, model, settings_digest(settings), settings.seed, suite, settings.recipe or "", chosen)
 
@@ -71,8 +71,8 @@ def settings_digest(settings: Settings) -> str:
 
 def chosen_settings(settings: Settings) -> dict[str, Any]:
     """The settings of a solver, without its seed and the name of its recipe, which the identity of a batch holds by
-    itself. Settings with their default values are left out, so that a new setting does not change the digest. It counts
-    whether there is a memory, not where, and the texts of instructions and prompts, not their paths."""
+    itself. Settings with their default values are left out, so that a new setting does not change the digest. Of a
+    memory only its presence counts, not its path; of instructions and prompts their texts, not their paths."""
     from agent.settings import OPERATIONAL
 
     apart = {**OPERATIONAL, "seed": True, "recipe": True}
@@ -146,7 +146,7 @@ def read_attempts(out: Path) -> dict[str, Attempt]:
 
 
 def read_plan(out: Path) -> list[str]:
-    """The instances that the last session was begun for; none in a folder from a version that did not record them."""
+    """The instances that the last session was started for; none in a folder from a version that did not record them."""
     try:
         return [str(name) for name in json.loads((out / PLAN).read_bytes())]
     except (OSError, ValueError, TypeError):
@@ -161,7 +161,7 @@ def predictions(attempts: Iterable[Attempt], model: str) -> list[Prediction]:
 
 
 def refresh_predictions(out: Path) -> None:
-    """Derive `preds.json` of a batch anew: after a kill it may be out of date.
+    """Rewrite `preds.json` of a batch from its results, since it may be out of date after a kill.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -215,7 +215,7 @@ class Batch:
         return [i for i in instances if i.id not in self.attempts or not self.attempts[i.id].finished]
 
     def broken(self, instance: Instance) -> bool:
-        """Whether the last attempt at the instance found the set to be wrong about it."""
+        """Whether the last attempt at the instance failed because the set is wrong about it."""
         return instance.id in self.attempts and self.attempts[instance.id].state == "broken"
 
     def run_dir(self, instance: Instance) -> Path:
@@ -223,7 +223,7 @@ class Batch:
         return self.out / instance.id
 
     def record(self, attempt: Attempt) -> None:
-        """Record an attempt, and bring the predictions up to date unless that was done just now."""
+        """Record an attempt, and update the predictions unless they were just written."""
         self._ledger.append(attempt.to_row())
         self.attempts.pop(attempt.instance_id, None)
         self.attempts[attempt.instance_id] = attempt
@@ -232,8 +232,8 @@ class Batch:
             self._predict()
 
     def _predict(self) -> None:
-        """Write the predictions. The file is written whole, which takes longer as it grows, so `_due` keeps the time
-        for it at a hundredth of the total."""
+        """Write the predictions. The whole file is written, which takes longer as it grows, so `_due` keeps the time
+        spent on this at a hundredth of the total."""
         began = self._now()
         write_predictions(self.out / "preds.json", predictions(self.attempts.values(), self.identity.model))
         self._behind, ended = False, self._now()
@@ -255,7 +255,7 @@ def _difference(present: Identity, requested: Identity) -> str:
         parts.append(f"other settings: {_differing_settings(present, requested)}")
     text = ", ".join(parts)
     if present.source == requested.source and present.suite != requested.suite:
-        text += f" (the instances of {present.source} have changed since, or this version grades them in another way)"
+        text += f" (the instances of {present.source} have changed since, or this version grades them differently)"
     return text
 
 

@@ -1,4 +1,4 @@
-"""Estimates what a batch may cost, before it begins, and adds up what it has spent, for its limits."""
+"""Estimates what a batch may cost before it starts, and adds up what it has spent, for its limits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from benchmarks.data.instances import Instance
 log = logging.getLogger(__name__)
 
 AFTER_THE_LIMIT = ", and after it the end of the step in progress and the verification of the patch"
-"""What an instance does after its limit of seconds, at which no new step begins."""
+"""The work of an instance that comes on top of its time limit, after which no new step starts."""
 
 
 def spent_so_far(batch: Batch, instances: Iterable[Instance]) -> Usage:
     """What earlier sessions spent: on finished attempts, on the unfinished runs of `instances`, and on runs that were
-    begun anew."""
+    restarted."""
     spent = sum((attempt.usage for attempt in batch.attempts.values() if attempt.finished), Usage())
     for instance in batch.left(instances):
         if (batch.run_dir(instance) / "journal.jsonl").is_file():

@@ -1,7 +1,7 @@
-"""Executors: where the instances of a batch are worked on.
+"""Executors: they decide where the instances of a batch are worked on.
 
-`benchmarks.batch.runner.run_batch` gets a `Solve` either way: it works in a thread of this process, or waits in one for
-a machine of a cluster.
+`benchmarks.batch.runner.run_batch` always gets a `Solve`, which it calls in a thread of this process. There, the
+`Solve` does the work itself or waits for a machine of a cluster.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from benchmarks.batch.cluster.requests import Cluster
 from benchmarks.batch.runner import Offer, Solve
 
 Executor = Callable[[Path, Budget, Callable[[ParentBudget], Solve]], AbstractContextManager[Offer]]
-"""Called with the batch's folder, the limits of all instances together, and a function that makes a `Solve` for this
+"""Called with the batch's folder, the limits of the whole batch, and a function that makes a `Solve` for this
 process from those limits."""
 
 
 def executor(name: str, cluster: Cluster, source: str, *, reveal: bool, settings: Settings) -> Executor:
-    """The executor of that name.
+    """Return the executor with this name.
 
     Raises:
         UsageError: the name is unknown, or the executor does not support the options.

@@ -1,4 +1,4 @@
-"""Checks that the disks a batch fills have enough free space before an instance is begun."""
+"""Checks that the disks a batch fills have enough free space before an instance is started."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ GIB = 1 << 30
 
 
 def shortage(places: Iterable[Path], least_gib: float) -> str:
-    """Which disk of these places has less than this free, and the remedy; empty if all have enough."""
+    """Return which disk of these places has too little space free, and what to do; empty if all have enough."""
     for place in places:
         if (free_gib := free_bytes(place) / GIB) < least_gib:
             return (
                 f"the disk of {place} has {free_gib:.2f} GiB free, and with less than {least_gib:g} GiB no instance is "
-                "begun; free some (`ramify clean` shows what is ours, --prune-images keeps fewer images), use another "
-                "disk (--out), or give another --min-free"
+                "started; free some space (`ramify clean` shows what Ramify keeps, --prune-images keeps fewer images), "
+                "use another disk (--out), or give another --min-free"
             )
     return ""
 
 
 def output_folders(out: Path, images: Iterable[str | None], kind: str) -> tuple[Path, ...]:
-    """Where a batch writes: its own folder, and Docker's if the kind of sandbox or an image needs an engine and that is
-    on this machine."""
+    """The folders that a batch writes to: its own, and Docker's if the kind of sandbox or an image needs an engine that
+    is on this machine."""
     if kind == "namespace" or (kind == "auto" and not any(images)):
         return (out,)
     from sandboxes.docker.client import connect

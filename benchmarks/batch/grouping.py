@@ -1,4 +1,4 @@
-"""Orders instances so that those whose images share most layers come together.
+"""Orders instances so that those whose images share most layers are next to each other.
 
 Images of one environment, which is a repository at a version, have their lower layers in common even if each instance
 has an image of its own.
@@ -13,15 +13,15 @@ from benchmarks.data.instances import Instance
 
 
 def environment_of(instance: Instance, image: str | None) -> str:
-    """The environment that the image of an instance is built on; empty without an image."""
+    """The environment that the image of an instance is built on; empty if the instance has no image."""
     if image is None:
         return ""
     return f"{instance.repo} {instance.version}" if instance.repo else image
 
 
 def in_groups(instances: Sequence[Instance], images: Mapping[str, str | None]) -> list[Instance]:
-    """The instances grouped by environment, and within it by image; larger groups come first, and otherwise the order
-    is kept. `images` has the image of every instance by id. If none has an image, the order is unchanged."""
+    """Group the instances by environment, and within it by image. Larger groups come first; otherwise the order is
+    kept. `images` has the image of every instance by id. If none has an image, the order is unchanged."""
     if not any(images[i.id] for i in instances):
         return list(instances)
     environments = _grouped(instances, lambda i: environment_of(i, images[i.id]))

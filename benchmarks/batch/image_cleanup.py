@@ -1,10 +1,11 @@
 """Removes images that a batch pulled, as soon as none of its instances needs them.
 
-Images of one environment share layers, which an engine drops with the last image that has them. So one image of an
-environment stays while other instances of it are still to do, and the next pull finds the layers.
+Images of one environment share layers, which an engine deletes with the last image that has them. So one image of an
+environment stays while other instances of it are still to be done, and the next pull reuses the layers.
 
-Law: an image that was on the engine before the batch stays. That is noted before anything is pulled, and remembered
-across sessions until the batch removes the image; if somebody pulls it again after that, it stays.
+Invariant: an image that was on the engine before the batch stays. Which images were there is noted before anything is
+pulled, and remembered across sessions until the batch removes the image. If somebody pulls it again after that, it
+stays.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 NOTE = "images.json"
-"""The file in a batch's folder that says which images were on the engine before it."""
+"""The file in a batch's folder that records which images were on the engine before the batch."""
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
-"""How long instances took and what they spent, kept by repository for the estimates of later batches.
+"""Records how long instances took and what they spent, by repository, and estimates later batches from that.
 
-Law: a repository gets an estimate only if its instances were worked on by the same model in the same mode; all others
-are reported as not known.
+Invariant: a repository gets an estimate only if its instances were worked on by the same model in the same mode; all
+others are reported as not known.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from sandboxes.cleanup import state_dir
 log = logging.getLogger(__name__)
 
 KEPT_BYTES = 4 << 20
-"""How much of the file is read, from its end. Four times as much stays on disk."""
+"""How many bytes are read from the end of the file. Four times as many stay on disk."""
 SHOWN = 5
-"""The most repositories that a line names."""
+"""The largest number of repositories that a line names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Measured:
     """`owner/name`."""
     mode: str
     model: str
-    """As `Identity.model`: the policy and the search."""
+    """The policy and the search, as in `Identity.model`."""
     settings: str
     """As `Identity.settings`."""
     seconds: float
-    """From the beginning of its run to the end, after its image was pulled."""
+    """The duration of its run, without pulling its image."""
     suite_s: float | None
     """Seconds for one run of all its tests in the base state; None: they were not run."""
     model_calls: int
@@ -125,7 +125,7 @@ def _measured(instance: Instance, attempt: Attempt, batch: Batch) -> Measured:
 
 
 def _suite_s(journal: Path) -> float | None:
-    """How long the tests of the base state, which is the first node of a run, took; None: not known."""
+    """How long the tests took in the base state, which is the first node of a run; None: not known."""
     try:
         root = next((event for event in read_events(journal) if isinstance(event, Added)), None)
     except RamifyError:
@@ -177,7 +177,7 @@ def outlook(
 
 def _similar(rows: Iterable[Measured], identity: Identity, limit_s: float) -> tuple[list[Measured], str]:
     """The rows with the model and mode of a batch, and what they have in common with it. If there are rows with the
-    same settings, only those; the limits of seconds of others were others."""
+    same settings, only those, since other settings had other time limits."""
     same_model = [row for row in rows if (row.model, row.mode) == (identity.model, identity.mode)]
     same = [row for row in same_model if row.settings == identity.settings]
     if same:
@@ -221,7 +221,7 @@ _UNITS: Mapping[str, Callable[[Measured], float]] = {
 
 
 def _suites(repos: Iterable[str], rows: Iterable[Measured]) -> str:
-    """How long the tests of the repositories take, by any model, the slowest first."""
+    """How long the tests of the repositories take, measured with any model; the slowest come first."""
     of_repo = defaultdict[str, list[float]](list)
     for row in rows:
         if row.suite_s is not None:

@@ -70,21 +70,21 @@ class BatchProgress:
             self._live.stop()
 
     def started(self, instance: Instance) -> None:
-        """Show the instance as running; without the table, by a line."""
+        """Show that the instance is running; without the table, print a line."""
         with self._lock:
             self._running[instance.id] = _Running(time.monotonic())
         if self._live is None:
             self._console.print(Text(f"{self._mode} {instance.id}: started"))
 
     def advanced(self, instance: Instance, news: Event | InstanceStatus) -> None:
-        """Update the status of a running instance, by an event or by the status that another machine reported."""
+        """Update the status of a running instance from an event or from the status that another machine reported."""
         with self._lock:
             if (running := self._running.get(instance.id)) is not None:
                 running.status = news if isinstance(news, InstanceStatus) else running.status.after(news)
 
     def ended(self, instance: Instance, attempt: Attempt | None) -> None:
-        """Print how the attempt ended, outside of our lock: rich holds its own lock while it draws the table, which
-        takes ours, and also takes its own to print."""
+        """Print how the attempt ended, without holding our lock: rich holds its own lock while it draws the table, and
+        drawing takes ours. Printing takes rich's lock too, so holding ours could deadlock."""
         with self._lock:
             running = self._running.pop(instance.id, None)
             self._spent += Usage() if running is None else running.status.usage

@@ -1,6 +1,6 @@
 """Runs a batch: instances in worker threads, each attempt classified and recorded when it ends.
 
-Law: an instance's failure never ends the batch, unless the settings are at fault. The first SIGINT lets running
+Invariant: an instance's failure never ends the batch, unless the settings are at fault. The first SIGINT lets running
 instances finish; the second, or SIGTERM, interrupts them at their next step, to be resumed later; the third kills.
 """
 
@@ -43,8 +43,8 @@ Solve = Callable[[Instance, Path, threading.Event, OnEvent], Result]
 """Works on an instance in a run directory until it ends or the event is set."""
 
 Take = Callable[[deque[Instance], Instance | None], Instance]
-"""Removes and returns the next of the waiting instances. The second argument is the instance that ended and made room;
-None if the room is new."""
+"""Removes and returns the next of the waiting instances. The second argument is the instance whose end freed a worker;
+None if the worker was not used before."""
 
 
 def in_order(waiting: deque[Instance], ended: Instance | None) -> Instance:
@@ -58,13 +58,13 @@ class Offer:
 
     solve: Solve
     room: int
-    """The number of instances at the same time unless the user gives one."""
+    """The number of instances to run at the same time, unless the user gives one."""
     take: Take = in_order
     """Chooses the next instance."""
 
 
 class Observer(Protocol):
-    """Follows a batch. Its methods are called from several threads; a subclass leaves out what it does not need."""
+    """Observes a batch. Its methods are called from several threads; a subclass overrides those that it needs."""
 
     def started(self, instance: Instance) -> None:
         """An attempt began."""
@@ -84,12 +84,12 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.drain = threading.Event()
-        """Begin nothing new."""
+        """Set when no new instance may start."""
         self.cancel = threading.Event()
-        """Running instances stop at their next step."""
+        """Set when running instances have to stop at their next step."""
 
     def escalate(self) -> None:
-        """Drain; the second time, cancel."""
+        """Set `drain`; the second time, set `cancel`."""
         (self.cancel if self.drain.is_set() else self.drain).set()
 
     def stop(self) -> None:
@@ -100,7 +100,7 @@ class StopSignal:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """Yield a stop signal that SIGINT escalates and SIGTERM sets fully. Only in the main thread."""
+    """Yield a stop signal that SIGINT escalates and SIGTERM sets fully. It works only in the main thread."""
     stopping = StopSignal()
 
     def react(number: int, frame: FrameType | None) -> None:
@@ -108,8 +108,8 @@ def stop_on_signals() -> Iterator[StopSignal]:
             stopping.stop()
         else:
             stopping.escalate()
-            again = "" if stopping.cancel.is_set() else "; Ctrl-C again ends them at their next step"
-            sys.stderr.write(f"stopping: no other instance is begun, and those that run are ended{again}\n")
+            again = "" if stopping.cancel.is_set() else "; press Ctrl-C again to interrupt them at their next step"
+            sys.stderr.write(f"stopping: no new instances start, and running ones will finish{again}\n")
         if stopping.cancel.is_set():
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -122,8 +122,8 @@ def stop_on_signals() -> Iterator[StopSignal]:
 
 
 def solver_of(source: Source, settings: Settings, budget: ParentBudget | None = None) -> Solve:
-    """A `Solve` that runs the solver in this process, with `budget` as the limits of all instances together. This is
-    the one place where a batch meets the solver."""
+    """Return a `Solve` that runs the solver in this process, with `budget` as the limits of the whole batch. This is
+    the only place where a batch calls the solver."""
 
     def solve_instance(instance: Instance, run_dir: Path, cancel: threading.Event, on_event: OnEvent) -> Result:
         source.prepare(instance)
@@ -147,7 +147,7 @@ def run_batch(
 ) -> str:
     """Attempt the remaining `instances` with this many workers, in the order that `take` chooses. Before each instance,
     `lacking` returns a shortage that forbids it, or an empty string. Returns why the batch halted early; empty if every
-    instance was begun, or a signal stopped the batch.
+    instance was started, or a signal stopped the batch.
 
     Raises:
         ConfigError, sandboxes.SandboxUnavailable: the settings are at fault; interrupted runs can be resumed.
@@ -181,7 +181,7 @@ def run_batch(
 
 @contextmanager
 def _stopping_on_errors(stopping: StopSignal) -> Iterator[None]:
-    """Stop running instances if the block raises: the thread pool around it waits for them."""
+    """Stop running instances if the block raises, because the thread pool around it waits for them."""
     try:
         yield
     except BaseException:
@@ -215,8 +215,8 @@ def _attempt(
 
 
 def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
-    """The attempt of a future that is done; None if it was interrupted. An error of any kind counts for this instance
-    only."""
+    """The attempt of a future that is done; None if it was interrupted. An error of any kind affects only this
+    instance."""
     error = _error_of(future)
     message = "" if error is None else _why(error)
     if (raised := future.exception()) is not None:
@@ -230,25 +230,25 @@ def attempt_of(instance: Instance, future: Future[Result]) -> Attempt | None:
 
 
 def _why(error: BaseException) -> str:
-    """The message of an error. Those of other programs mean little without the name of their class."""
+    """The message of an error, with the name of its class unless it is Ramify's own."""
     return str(error) if isinstance(error, RamifyError | SandboxError) else f"{type(error).__name__}: {error}"
 
 
 class _Exhaustion:
-    """Recognises failures that every other instance would meet as well."""
+    """Recognises failures that would also occur with every other instance."""
 
     def __init__(self) -> None:
         self._down = False
 
     def after(self, future: Future[Result]) -> str:
-        """Why no other instance should be begun after this attempt; empty if there is no reason. A registry counts as
-        down after two attempts in a row failed at it: it may fail for one image only."""
+        """Return why no other instance should be started after this attempt; empty if there is no reason. A registry
+        counts as down only if two attempts in a row failed because of it, since it can fail for a single image."""
         error, before = _error_of(future), self._down
         self._down = isinstance(error, RegistryDown)
         if isinstance(error, RegistryBusy) or (before and self._down):
             return str(error)
         batch = not future.exception() and future.result().stop is Stop.BATCH
-        return "a limit of all instances together is met (give a higher one)" if batch else ""
+        return "a limit of the whole batch was reached; raise it" if batch else ""
 
 
 def _error_of(future: Future[Result]) -> BaseException | None:
@@ -256,8 +256,8 @@ def _error_of(future: Future[Result]) -> BaseException | None:
 
 
 def state_of(result: Result | None, error: BaseException | None) -> State:
-    """The state of an attempt that was not interrupted. If the policy cannot continue, or does not support the task,
-    the solver counts as done."""
+    """The state of an attempt that was not interrupted. If the policy cannot continue or does not support the task,
+    the attempt counts as done."""
     if isinstance(error, ConfigError | SandboxUnavailable):
         return "config"
     if isinstance(error, InstanceBroken):

@@ -57,15 +57,15 @@ def _workspace(workspace: Workspace, settings: Settings) -> Workspace:
 
 
 def with_image(settings: Settings, image: str | None) -> Settings:
-    """The settings with this image, so that the automatic choice is a sandbox that can run it. An image in the settings
-    takes precedence."""
+    """The settings with this image, so that the automatic choice is a sandbox that can run it. An image that is
+    already in the settings takes precedence."""
     if image is None or settings.sandbox.image:
         return settings
     return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"image": image})})
 
 
 def _with_logs(settings: Settings) -> Settings:
-    """The settings with a limit of output that does not cut the log of an eval script."""
+    """The settings with an output limit that is large enough for the log of an eval script."""
     limits = settings.sandbox.limits
     limits = replace(limits, output_bytes=max(limits.output_bytes, LOG_BYTES))
     return settings.model_copy(update={"sandbox": settings.sandbox.model_copy(update={"limits": limits})})

@@ -1,1 +1,1 @@
-"""`ramify bench`, `round` and `serve-report`: one file a command. Nothing else in `benchmarks` may import it."""
+"""Commands: `ramify bench`, `round` and `serve-report`, one file each. Nothing else in `benchmarks` may import it."""

@@ -67,7 +67,7 @@ def _summary(checks: Sequence[Check], *, as_json: bool) -> str:
 
 
 def _show(checks: Iterable[Check], *, as_json: bool) -> Iterator[Check]:
-    """The checks, each shown on a line as soon as it is made."""
+    """Yield the checks; unless `as_json`, print each on a line as soon as it is made."""
     for check in checks:
         if not as_json:
             reference, base = _outcomes(check)
@@ -79,8 +79,8 @@ def _show(checks: Iterable[Check], *, as_json: bool) -> Iterator[Check]:
 
 
 def _outcomes(check: Check) -> tuple[str, str]:
-    """The outcomes of the reference solution and of the base state; that of the latter is empty if both failed for the
-    same reason."""
+    """The outcomes of the reference solution and of the base state. The second is empty if both failed for the same
+    reason."""
     if check.gold and check.gold == check.empty:
         return check.gold, ""
     reference = "not in the set" if check.gold is None else check.gold or "resolved"

@@ -77,7 +77,7 @@ def grade(
 
 
 def _source_of(target: Path) -> str:
-    """The source of a batch, if it is still there."""
+    """Return the name of a batch's source. Raises UsageError if the source no longer exists."""
     from benchmarks.batch.batch import read_identity
     from benchmarks.data.sources import parted
 
@@ -93,7 +93,7 @@ def _source_of(target: Path) -> str:
 
 @contextmanager
 def _kept(preds: Path) -> Iterator[tuple[VerdictCache, Archive]]:
-    """The verdicts and evidence kept beside the predictions, locked against other processes that grade them."""
+    """Yield the verdicts and evidence kept beside the predictions, locked against other processes that grade them."""
     from benchmarks.grading.evidence import Archive
     from benchmarks.grading.verdicts import VerdictCache
     from benchmarks.reports.report import evidence_folder, verdicts_file
@@ -110,7 +110,7 @@ def _graded(
     archive: Archive,
     workers: int,
 ) -> list[Verdict]:
-    """Our verdicts, each printed as it comes."""
+    """Grade the predictions and return our verdicts; each is printed as soon as it is known."""
     from benchmarks.grading import grading
 
     verdicts = []
@@ -127,7 +127,7 @@ def _graded(
 
 
 def _second(name: str, python: str) -> Harness:
-    """The second grader, found before anything is run."""
+    """Find the second grader, before anything is run."""
     from benchmarks.grading.harness.official import find
 
     if name != "swebench":
@@ -138,7 +138,7 @@ def _second(name: str, python: str) -> Harness:
 def _compare(
     harness: Harness, source: Source, predictions: list[Prediction], ours: list[Verdict], preds: Path, workers: int
 ) -> Agreement:
-    """Let the second grader grade the same predictions; its files are kept beside them."""
+    """Let the second grader grade the same predictions, and compare. Its files are kept beside the predictions."""
     from benchmarks.grading.harness import official
     from benchmarks.grading.harness.agreement import agreement
 

@@ -1,4 +1,4 @@
-"""`ramify bench keep`: skills are kept if a batch resolves more with them."""
+"""`ramify bench keep`: keep skills if a batch resolves more instances with them."""
 
 from __future__ import annotations
 

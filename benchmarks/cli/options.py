@@ -52,10 +52,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 
 
 def split(ids: list[str] | None) -> tuple[str, ...]:
-    """The ids of a repeatable option, each value of which may be several ids, or a file with an id on each line.
+    """Return the ids of a repeatable option. Each value is one or more ids, or a file with an id on each line.
 
     Raises:
-        UsageError: a file cannot be read, or names no instance, which would mean all of them.
+        UsageError: a file cannot be read, or names no instance (no ids at all would select every instance).
     """
     return tuple(name for item in ids or () for name in (_listed(item) if item[:1] == "@" else item.split(",")) if name)
 

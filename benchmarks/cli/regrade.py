@@ -1,4 +1,4 @@
-"""`ramify bench regrade`: checks every verdict again, from the evidence alone."""
+"""`ramify bench regrade`: check every verdict again, from the evidence alone."""
 
 from __future__ import annotations
 

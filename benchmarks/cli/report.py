@@ -14,7 +14,7 @@ from agent.errors import UsageError
 from benchmarks.cli.options import say
 
 COLUMNS = 160
-"""Columns of output that does not go to a terminal."""
+"""The width of output that does not go to a terminal."""
 
 
 def report(

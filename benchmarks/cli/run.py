@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The images of a batch, and how it treats disks."""
+    """The images of a batch, and its settings for disk space."""
 
     images: Mapping[str, str | None]
     """By instance id."""
@@ -168,8 +168,8 @@ def run(
 
 
 def _require_usable(chosen: list[Instance]) -> None:
-    """Raises UsageError if a row of the instances cannot be used: nobody wants to learn in the morning that it was left
-    out."""
+    """Raise UsageError if a row of the instances cannot be used, so that no instance is silently left out of a long
+    batch."""
     faults = [instance.fault for instance in chosen if instance.fault]
     if faults:
         others = f" ({counted(len(faults) - 1, 'other row')} too; `ramify bench check` names all)" if faults[1:] else ""
@@ -210,7 +210,7 @@ def _run(
         batch.close()
     if halted:
         spent = counted(total.spent.measurements, "test run") + cost(total.spent)
-        say(f"no more instances were begun: {halted}; so far {spent}")
+        say(f"no more instances were started: {halted}; so far {spent}")
     if left:
         then = " then" if halted else ""
         say(f"{left} of {counted(len(chosen), 'instance')} still to do; the same command{then} continues")
@@ -225,8 +225,7 @@ def _run(
 
 
 def _still_broken(batch: Batch, instance: Instance, source: Source) -> bool:
-    """Whether an earlier session found the set to be wrong about the instance, and its checkout cannot be made now
-    either."""
+    """Whether the instance was broken in an earlier session and still is: its checkout cannot be made now either."""
     from benchmarks.data.instances import InstanceBroken
 
     if batch.broken(instance):
@@ -239,7 +238,8 @@ def _still_broken(batch: Batch, instance: Instance, source: Source) -> bool:
 
 
 def _lacking(room: Room, out: Path, settings: Settings) -> Callable[[], str]:
-    """A function that says which disk has too little free space. Raises sandboxes.StoreFull if one has now."""
+    """Return a function that says which disk has too little free space. Raises sandboxes.StoreFull if one is already
+    too full."""
     from benchmarks.batch.free_space import output_folders, shortage
     from sandboxes import StoreFull
 
@@ -252,7 +252,8 @@ def _lacking(room: Room, out: Path, settings: Settings) -> Callable[[], str]:
 def _announce(
     batch: Batch, chosen: list[Instance], todo: list[Instance], settings: Settings, total: Budget, workers: int | None
 ) -> None:
-    """Print what is to do and what it may cost; from now on, what earlier sessions spent counts in the budget."""
+    """Print how many instances are to be done and what they may cost, and count what earlier sessions spent in the
+    budget."""
     from benchmarks.batch.cost_forecast import forecast, spent_so_far
     from benchmarks.batch.measured_times import measured_file, outlook, read_measured
 
@@ -274,7 +275,7 @@ def _solve(
     observers: tuple[Observer, ...],
     lacking: Callable[[], str],
 ) -> tuple[str, bool]:
-    """Attempt the instances. Returns why no more were begun, or '', and whether a signal came."""
+    """Attempt the instances. Returns why no more were started (empty: all were), and whether a signal came."""
     from benchmarks.batch.progress import BatchProgress
     from benchmarks.batch.runner import run_batch, stop_on_signals
 
@@ -289,7 +290,7 @@ def _solve(
 
 @contextmanager
 def _pruning(room: Room, batch: Batch, todo: list[Instance]) -> Iterator[tuple[Observer, ...]]:
-    """The observer that removes images while the block runs, if --prune-images is set and there are any."""
+    """Yield the observer that removes images while the block runs, if --prune-images is set and there are images."""
     from sandboxes.docker.client import connect
 
     named = {name: image for name, image in room.images.items() if image is not None}
@@ -305,7 +306,7 @@ def _pruning(room: Room, batch: Batch, todo: list[Instance]) -> Iterator[tuple[O
 
 
 def _read(source: Source) -> tuple[list[Instance], str]:
-    """All instances, without what only grading needs, which is most of a set, and the id of the suite."""
+    """The instances without the data that only grading needs (which is most of a set), and the id of the suite."""
     from benchmarks.data.suites import suite_id
 
     to_solve: list[Instance] = []
@@ -327,7 +328,8 @@ def _identity(source: str, suite: str, mode: Mode, settings: Settings) -> Identi
 
 
 def _model_name(settings: Settings, mode: Mode) -> str:
-    """The model name of the predictions. It says if tests were revealed, so that no table can mix them with others."""
+    """The model name of the predictions. It tells if tests were revealed, so that no table mixes those results with
+    others."""
     value = "" if settings.value.name == "tests" else f"/{settings.value.name}"
     revealed = "+revealed-tests" if mode == "revealed" else ""
     return f"ramify/{settings.policy.name}/{settings.search.name}{value}{revealed}"

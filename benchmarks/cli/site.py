@@ -1,4 +1,4 @@
-"""`ramify serve-report`: a batch or a folder of runs in a browser, or as a folder of files."""
+"""`ramify serve-report`: show a batch or a folder of runs in a browser, or write it as a folder of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that makes synthetic bugs."""
+"""`ramify bench synthesize`: make synthetic bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instances: where they come from, how they are read, made and kept.
+"""Instances: their sources, and how they are read, made and stored.
 
-The hidden tests are known here and in grading only. It must not import the other packages of `benchmarks`.
+Only this package and `benchmarks.grading` know the hidden tests. It must not import the other packages of `benchmarks`.
 """

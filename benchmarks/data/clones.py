@@ -1,4 +1,4 @@
-"""Makes clean clones: one commit, no remote, no hooks, nothing of the user's git configuration."""
+"""Makes clean clones: with one commit, and without remotes, hooks or the user's git configuration."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def clone(source: Path, commit: str, folder: Path) -> None:
 
 @contextmanager
 def _clonable(source: Path) -> Iterator[Path]:
-    """Yield a path to clone from: a bundle itself, or a view of a repository with our settings."""
+    """Yield a path to clone from: the bundle itself, or a view of the repository with Ramify's settings."""
     if source.is_file():
         with source.open("rb") as file:
             if not file.read(len(_BUNDLE)) == _BUNDLE:
@@ -109,8 +109,8 @@ def _seal(folder: Path) -> None:
 
 
 def _forget_nested(folder: Path) -> None:
-    """Remove nested repositories from the index, to be added anew: to see whether an indexed one has changed, git would
-    run in it with its own settings."""
+    """Remove nested repositories from the index, so that they are added again. To see whether an indexed one has
+    changed, git would run inside it with that repository's settings."""
     entries = [entry.split(b"\t", 1) for entry in git("ls-files", "-sz", cwd=folder).split(b"\0") if entry]
     nested = [path for facts, path in entries if facts.startswith(b"160000 ")]
     present = [path + b"\0" for path in nested if os.path.lexists(folder / os.fsdecode(path) / ".git")]

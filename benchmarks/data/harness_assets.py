@@ -1,8 +1,8 @@
-"""Fetches assets: files of a test patch that its text cannot hold, such as pictures that a drawing is compared with.
+"""Fetches assets: files of a test patch that its text cannot hold, such as reference pictures for a drawing.
 Rows of SWE-bench Multimodal give their addresses.
 
-Law: the machine that grades fetches them, never the sandbox. If one is missing there is no verdict, as tests would fail
-without it.
+Invariant: the machine that grades fetches them, never the sandbox. If one is missing there is no verdict, as tests
+would fail without it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ BYTES = 64 << 20
 ALL_BYTES = 512 << 20
 """The limit for all files of a row together."""
 TIMEOUT_S = 60
-"""How long a server may be silent."""
+"""Seconds for which a server may be silent."""
 ALL_S = 1800
-"""The time limit for all files of a row together."""
+"""The time limit for all files of a row together, in seconds."""
 _PIECE = 1 << 20
 
 
@@ -83,10 +83,10 @@ def _fetched(path: str, address: str, limit: int, until: float) -> bytes:
 
 
 def _pieces(answer: HTTPResponse, limit: int, until: float) -> Iterator[bytes]:
-    """The pieces of an answer, up to one byte beyond the limit.
+    """Yield the pieces of an answer, up to one byte more than the limit.
 
     Raises:
-        TimeoutError: the time is over.
+        TimeoutError: the time limit is reached.
         IncompleteRead: the answer breaks off.
     """
     left = limit + 1

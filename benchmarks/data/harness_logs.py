@@ -61,7 +61,7 @@ def read_log(log: str, parse: Parser) -> SuiteReport:
 
 def _of_imported(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """The outcomes, with an error for every test in a file that could not be imported: if the log says that such a test
-    passed, it was not the runner that printed that."""
+    passed, something other than the runner printed that."""
     broken = {name for name, outcome in outcomes.items() if outcome is Outcome.ERROR and "::" not in name}
     return {test: Outcome.ERROR if file_of(test) in broken else outcome for test, outcome in outcomes.items()}
 
@@ -95,8 +95,8 @@ def _among(tests: tuple[str, ...], chosen: set[str]) -> tuple[str, ...]:
 
 
 def _outcome(test: str, outcomes: Mapping[str, Outcome]) -> Outcome | None:
-    """How a test ended. Published sets cut some ids within their parameters; such an id stands for all that it begins,
-    where they agree on whether they passed."""
+    """How a test ended. Published sets cut some ids within their parameters; such an id stands for all tests whose ids
+    begin with it, if they agree on whether they passed."""
     if test in outcomes or test.count("[") <= test.count("]"):
         return outcomes.get(test)
     begun = [outcome for other, outcome in outcomes.items() if other.startswith(test)]

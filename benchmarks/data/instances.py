@@ -1,6 +1,6 @@
 """An instance: a task, and what only the grader may know about it.
 
-Law: a `Hidden` never reaches a solver. `agent` cannot import this module; a solver gets `Instance.task`.
+Invariant: a `Hidden` never reaches a solver. `agent` cannot import this module; a solver gets `Instance.task`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Hidden:
     text_only: bool = field(default=False, repr=False)
     """Whether a patch's changes to binary files are left out, as the set's own harness does."""
     assets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Files that the script needs and no patch holds: the path in the repository, and the address."""
+    """Files that the script needs and that no patch contains: their paths in the repository, and their addresses."""
     eval_type: EvalType = field(default="pass_and_fail", repr=False)
     log_parser: str = field(default="", repr=False)
     """The parser of the tests' output, by its name in SWE-bench (`parse_log_pytest`) or in `agent.measure.logs`; empty:
@@ -90,12 +90,12 @@ class Instance:
     language: str = "python"
     """The language of the tests, in lower case; empty: the set does not say."""
     fault: str = ""
-    """Why the row cannot be used, with its file and line; empty if it can. A batch with such an instance is not
-    begun."""
+    """Why the row cannot be used, with its file and line; empty if it can. A batch with such an instance does not
+    start."""
 
     @property
     def id(self) -> str:
-        """Unique in its source. The folder of the instance in a batch has this name."""
+        """The id, unique in its source. The folder of the instance in a batch has this name."""
         return self.task.id
 
     def to_solve(self) -> Instance:

@@ -1,6 +1,7 @@
 """An append-only file of JSON lines, which holds a batch or its verdicts.
 
-Law: a line is on disk before anybody acts on it, and is never rewritten. Kill -9 loses at most the line in flight.
+Invariant: a line is on disk before anybody acts on it, and is never rewritten. Kill -9 loses at most the line that is
+being written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _REMEDY = "remove the line, or the file"
 
 
 def read_rows(path: Path, make: Callable[[dict[str, Any]], _T]) -> Iterator[_T]:
-    """Convert each object of one of our own files, which a kill may have cut, with `make`.
+    """Convert each object of a file that Ramify wrote, which a kill may have cut, with `make`.
 
     Raises:
         UsageError: as `read_lines`; or `make` refuses an object.

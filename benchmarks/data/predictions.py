@@ -1,8 +1,8 @@
 """Predictions: patches by instance, in the file format of SWE-bench's tools.
 
-A patch is bytes but JSON holds text: `model_patch` is the patch decoded as UTF-8, with each other byte as a lone
+A patch is bytes but JSON holds text: `model_patch` is the patch decoded as UTF-8, with each undecodable byte as a lone
 surrogate U+DC80 to U+DCFF (`surrogateescape`). `.encode("utf-8", "surrogateescape")` gives the exact bytes back; a
-reader that does not do this fails on such a patch and never applies a changed one. The bytes themselves are in
+reader that does not do this fails on such a patch, and cannot apply a changed one. The bytes themselves are in
 `<instance_id>/patch.diff` beside the file.
 """
 

@@ -1,6 +1,6 @@
 """Digests that identify a set of instances, so that results on two versions of a set are never mixed.
 
-Law: a digest covers the work and how it is graded, but nothing of the machine or the mode. A field with its default
+Invariant: a digest covers the work and how it is graded, but not the machine or the mode. A field with its default
 value is left out, so that a field that a later version adds changes no digest.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.data.instances import Instance
 
 _LOCAL = frozenset({"path", "mount", "goal_tests", "protected_paths", "tags", "mode"})
-"""Fields for where an instance is put, for what the mode changes, and for free facts."""
+"""Fields that say where an instance is placed, that depend on the mode, or that hold arbitrary facts."""
 _EMPTY: tuple[Any, ...] = (None, "", b"", (), [], {}, False)
 
 

@@ -1,8 +1,8 @@
 """Evidence: what grading a patch observed, kept so that anybody can derive the verdict again without a sandbox.
 
-Law: a verdict follows from its bundle by `decide`. A bundle lists the SHA-256 of its files; each line of the chain has
-the SHA-256 of a bundle and of the line before. So the digest of the last line, the head, covers everything: whoever
-keeps the head notices any change.
+Invariant: a verdict follows from its bundle by `decide`. A bundle lists the SHA-256 of its files; each line of the
+chain has the SHA-256 of a bundle and of the line before. So the digest of the last line, the head, covers everything:
+anybody who keeps the head can detect any change.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Bundle:
     instance_id: str
     patch: bytes
     hidden: Hidden
-    """Only the names of the tests, and how their log is read."""
+    """The task's hidden part, reduced to the names of the tests and how their log is read."""
     finding: Finding
     verdict: Verdict
     facts: Mapping[str, Any]
@@ -75,7 +75,7 @@ class Archive:
         self._chain.close()
 
     def keep(self, instance: Instance, patch: bytes, finding: Finding, verdict: Verdict) -> None:
-        """Write a bundle, unless the verdict is `error`, which is evidence of nothing."""
+        """Write a bundle, unless the verdict is `error`, which shows nothing about the patch."""
         if verdict.status == "error":
             return
         with self._lock:
@@ -176,8 +176,8 @@ def read_bundle(folder: Path, sha256: str) -> Bundle:
 
 
 def graded_elsewhere(facts: Any) -> str:
-    """The beginning of a sentence on the other version of Ramify that graded a bundle; empty if it was this version, or
-    the facts do not say."""
+    """The beginning of an error message that names the other version of Ramify that graded a bundle; empty if it was
+    this version, or if the facts do not name one."""
     match facts:
         case {"versions": {"ramify": str(theirs)}, "rules": int(rules)}:
             ours = version()

@@ -89,8 +89,8 @@ def run_hidden_tests(instance: Instance, patch: bytes, source: Source, provider:
 
 
 def _test_files(instance: Instance) -> tuple[str, ...]:
-    """Patterns of the files that a patch must not change: the task's own, those of the test patch, and those with a
-    hidden test."""
+    """Patterns of the files that a patch must not change: the task's own protected files, the files of the test patch,
+    and the files with a hidden test."""
     hidden = instance.hidden
     test_files = {file_of(test) for test in (*hidden.fail_to_pass, *hidden.pass_to_pass)}
     paths = sorted({*clones.paths_of(hidden.test_patch), *test_files})
@@ -123,7 +123,7 @@ def grade_all(
 ) -> Iterator[Verdict]:
     """A verdict for each prediction, in order, from the cache or graded now and added to it. The predictions of one
     instance share its checkout and are graded one after the other. If the caller stops early, or an error occurs,
-    gradings in progress finish and no other is begun.
+    gradings in progress finish and no other is started.
 
     Raises:
         UsageError: a prediction is for an instance that the source does not have.

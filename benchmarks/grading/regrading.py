@@ -32,8 +32,8 @@ class Regraded:
 
 
 def regrade_all(folder: Path, verdicts: Verdicts) -> list[Regraded]:
-    """Results for every bundle in a folder of evidence, in the order of the chain, then for bundles that the chain does
-    not have, then for verdicts without evidence. `verdicts` are those that reports use.
+    """Return the results for every bundle in a folder of evidence: first in the order of the chain, then for bundles
+    that the chain does not have, then for verdicts without evidence. `verdicts` are those that reports use.
 
     Raises:
         UsageError: there is no evidence in the folder.
@@ -99,7 +99,7 @@ def _same(one: Verdict, other: Verdict) -> bool:
 
 
 def _strays(folder: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Regraded]:
-    """Bundles that the chain does not have: grading was killed between writing the two, or somebody added them."""
+    """Bundles that the chain does not have: grading was killed before it wrote the line, or somebody added them."""
     known = {line.get("bundle") for line in lines}
     for path in sorted(folder.glob("*/*/bundle.json")):
         if (name := str(path.parent.relative_to(folder))) not in known:
@@ -107,8 +107,8 @@ def _strays(folder: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Regrad
 
 
 def _unproven(results: Iterable[Regraded], verdicts: Verdicts) -> Iterator[Regraded]:
-    """Verdicts without a bundle. An instance with an unreadable bundle is left out: it is not known which verdict that
-    bundle is for, and it is reported already."""
+    """Verdicts without a bundle. An instance with an unreadable bundle is left out: that bundle is already reported,
+    and could be for any of the instance's verdicts."""
     proven = {(r.verdict.instance_id, r.verdict.patch_sha256) for r in results if r.verdict is not None}
     unread = {r.bundle.rpartition("/")[0] for r in results if r.verdict is None}
     for (instance_id, patch), verdict in sorted(verdicts.items()):

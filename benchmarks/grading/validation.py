@@ -17,7 +17,7 @@ from sandboxes import Provider, SandboxError
 from sandboxes.forking.shell import run_script
 
 SHOWN = 5
-"""The most tests that a line names."""
+"""The largest number of tests that a line names."""
 _SOLVE_S = 1800
 
 
@@ -42,14 +42,14 @@ def check(instance: Instance, source: Source, provider: Provider, archive: Archi
     gold = _gold_fault(instance, source, provider, archive)
     finding, empty = _tested(instance, b"", source, provider, archive)
     if finding.report is None or (gold is None and not finding.report.valid):
-        return Check(instance.id, gold, empty.reason)  # nothing has shown that the tests can be run here
+        return Check(instance.id, gold, empty.reason)  # it is not known whether the tests can be run here at all
     return Check(instance.id, gold, _base_fault(instance, empty.failing, empty.broken))
 
 
 def _tested(
     instance: Instance, patch: bytes, source: Source, provider: Provider, archive: Archive | None
 ) -> tuple[Finding, Verdict]:
-    """What the hidden tests say of a patch, which may be empty."""
+    """Run the hidden tests on a patch, which may be empty, and derive the verdict."""
     finding = examine(instance, patch, source, provider)
     verdict = decide(instance.id, patch, instance.hidden, finding)
     if archive is not None:
@@ -78,7 +78,7 @@ def _gold_fault(instance: Instance, source: Source, provider: Provider, archive:
 
 
 def _explained(test: str, report: SuiteReport) -> str:
-    """A test that did not pass; if none of that name was run, with the one that may be meant."""
+    """A test that did not pass. If no test with this name was run, the most similar name is added."""
     if full_ids(test, report):
         return test
     near = get_close_matches(test, report.outcomes, n=1)

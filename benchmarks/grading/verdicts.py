@@ -71,9 +71,9 @@ class Finding:
     state: str = ""
     """The digest of the base state."""
     log: bytes = b""
-    """The output of an eval script, if one was run, or of the set's own program that read the logs."""
+    """The output of an eval script, if one was run, or of the set's own program that reads the logs."""
     left: Mapping[str, bytes] = field(default_factory=dict)
-    """What that program read: the logs by their paths in the sandbox, and the eval script's output by the empty
+    """The logs that the set's program read, by their paths in the sandbox; the eval script's own output has the empty
     path."""
 
 
@@ -82,7 +82,7 @@ Verdicts = Mapping[tuple[str, str], Verdict]
 
 
 def decide(instance_id: str, patch: bytes, hidden: Hidden, finding: Finding) -> Verdict:
-    """The verdict that follows from a finding, and from nothing else."""
+    """Derive the verdict from a finding alone."""
     verdict = Verdict(instance_id, "unresolved", patch_digest(patch))
     if finding.fault:
         return replace(verdict, status="error", reason=finding.fault)
@@ -107,7 +107,7 @@ def judge(report: SuiteReport, hidden: Hidden) -> tuple[tuple[str, ...], tuple[s
 
 
 def _differing(report: SuiteReport, expected: Mapping[str, str]) -> tuple[str, ...]:
-    """The tests whose outcome is not as expected, and the failed tests for which none is given."""
+    """The tests whose outcome is not as expected, and the failed tests without an expected outcome."""
     if not report.valid:
         return tuple(expected)
     ended = {".".join(test.split("::")[1:]): outcome for test, outcome in report.outcomes.items()}
@@ -121,8 +121,8 @@ def _word(outcome: Outcome | None) -> str:
 
 
 def full_ids(test_id: str, report: SuiteReport) -> list[str]:
-    """The ids in a report that a published id stands for. Published sets cut some ids of parametrised tests at a space;
-    such an id stands for every id that begins with it."""
+    """The ids in a report that match a published id. Published sets cut some ids of parametrised tests at a space; such
+    an id matches every id that begins with it."""
     if test_id in report.outcomes:
         return [test_id]
     is_cut = "[" in test_id and not test_id.endswith("]")
@@ -162,7 +162,7 @@ def read_verdicts(path: Path) -> Verdicts:
 
 
 class VerdictCache:
-    """Verdicts by what they depend on: the patch and the instance, never the name of a run. Thread-safe.
+    """A file of verdicts by what they depend on: the patch and the instance, never the name of a run. Thread-safe.
 
     The verdict `error` is not kept.
 

@@ -1,4 +1,4 @@
-"""Compares two batches of the same instances, instance by instance: which solver resolves more, and is that chance?"""
+"""Compares two batches instance by instance: which solver resolves more, and can the difference be chance?"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Comparison:
     interval: tuple[float, float]
     """The 95 % interval of the difference: percentiles of a bootstrap over instances that keeps pairs together."""
     limit: float | None = None
-    """The most that an instance may have cost to count as resolved; None: no limit."""
+    """The maximum cost at which an instance counts as resolved; None: no limit."""
 
     @property
     def instances(self) -> int:
@@ -123,7 +123,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def bootstrap(items: Sequence[_T], of: Callable[[Sequence[_T]], float], draws: int) -> tuple[float, float]:
-    """The 95 % interval of a statistic by its percentiles over so many samples, drawn with replacement."""
+    """The 95 % interval of a statistic: its percentiles over this many samples, drawn with replacement."""
     rng = Random(0)
     drawn = sorted(of(rng.choices(items, k=len(items))) for _ in range(draws))
     return drawn[int(0.025 * draws)], drawn[int(0.975 * draws) - 1]

@@ -1,6 +1,6 @@
-"""Curves of resolved instances against budget: what a batch would have resolved with less, and what repeating it gives.
+"""Curves of resolved instances against budget: what a batch would resolve with less, or if it were repeated.
 
-One batch with a large budget beside several with a small one is the honest answer to "is the search worth it?".
+To answer "is the search worth it?", compare one batch with a large budget and several with a small one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from benchmarks.reports.report import Line, read_report, wilson
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The share of instances that is resolved with a budget for each instance."""
+    """The share of instances that are resolved with a given budget for each instance."""
 
     budget: float
     rate: float
-    """In [0, 1], of the graded instances."""
+    """The share of the graded instances, in [0, 1]."""
     low: float
     high: float
     """`low` and `high` are the 95 % score interval of the rate. For several batches it is the interval of their mean
@@ -130,7 +130,7 @@ def _repeated(model: str, runs: Sequence[Sequence[Line]], unit: Unit) -> Curve:
 
 
 def _of_k(instances: Sequence[Sequence[Line]], n: int, unit: Unit) -> Iterator[Point]:
-    """For each k, what k attempts at each instance resolve and cost on average."""
+    """A point for each k: the mean rate and cost of k attempts at each instance."""
     mean_cost = fmean(spent(line, unit) for lines in instances for line in lines)
     for k in range(1, n + 1):
         rate = fmean(pass_at_k(n, sum(line.resolved is True for line in lines), k) for lines in instances)

@@ -1,7 +1,7 @@
 """Writes a submission for SWE-bench's leaderboard: patches, logs of grading, trajectories and a description.
 
-Laws: a batch with revealed tests is refused, and missing parts are named. Nothing is claimed that the batch does not
-show: what only the submitter knows is left open, as `null` or `[ ]`, and marked.
+Invariants: a batch with revealed tests is refused, and missing parts are named. Nothing is claimed that the batch does
+not show: what only the submitter knows is left open, as `null` or `[ ]`, and marked.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Submission:
     folder: Path
     model: str
     resolved: int
-    """According to the reports among the logs."""
+    """The number of resolved instances, according to the reports among the logs."""
     instances: int
     ungraded: tuple[str, ...]
     """Instances with a patch but without a report on it."""
@@ -109,8 +109,8 @@ def _write_trajectories(batch: Path, folder: Path, names: Sequence[str]) -> tupl
 
 
 def _write_logs(batch: Path, folder: Path, prediction: Prediction, verdict: Verdict | None) -> None:
-    """Write the official harness's files for exactly this patch, if it made a report; else the corresponding files of
-    our own grading."""
+    """Write the official harness's files for exactly this patch if the harness made a report, else the corresponding
+    files of Ramify's own grading."""
     folder.mkdir(parents=True)
     official = _official(batch, prediction)
     if official is not None:

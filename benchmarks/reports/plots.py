@@ -22,8 +22,8 @@ _UNITS: dict[Unit, str] = {
 
 
 def as_picture(curves: Sequence[Curve], unit: Unit, kind: Literal["png", "svg"]) -> bytes:
-    """The curves with their 95 % intervals: steps for a batch, points for repeated ones. The same curves give the same
-    bytes.
+    """Draw the curves with their 95 % intervals: steps for a batch, points for repeated ones. The same curves give the
+    same bytes.
 
     Raises:
         UsageError: matplotlib is not installed.

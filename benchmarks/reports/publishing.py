@@ -1,7 +1,7 @@
 """Publishes a whole batch as a dataset in the format of the Hugging Face Hub: Parquet tables and a card.
 
-Laws: as in `agent.learning.export`, the same batch gives the same bytes, and secrets are removed. Of what the grader
-knows, only its verdict is included, never a hidden test or the reference.
+Invariants: as in `agent.learning.export`, the same batch gives the same bytes, and secrets are removed. The grader's
+verdicts are included, but never a hidden test or a reference patch.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ class Line:
     instance_id: str
     mode: str
     state: str
-    """As of an attempt (`benchmarks.batch.batch.State`); of an instance that has none yet `running`, `interrupted` or
-    `waiting`."""
+    """The state of the attempt (`benchmarks.batch.batch.State`); `running`, `interrupted` or `waiting` if no attempt
+    has ended yet."""
     solved: bool | None
-    """The solver's own claim, by the tests that it could see; None: it has not ended."""
+    """Whether the solver claims to have solved the instance, by the tests that it could see; None: it has not ended."""
     resolved: bool | None
     """The grader's verdict on the hidden tests; None: not graded, or grading failed."""
     nodes: int
@@ -47,11 +47,11 @@ class Line:
     tokens: int = 0
     model_calls: int = 0
     flagged: int = 0
-    """The number of states that the solver refused because they manipulate the tests."""
+    """The number of states that the solver refused because they tamper with the tests."""
 
 
 def read_report(out: Path) -> list[Line]:
-    """The lines of the instances of a batch that ended, by instance id.
+    """Return the lines of a batch's instances that have ended, by instance id.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -60,7 +60,8 @@ def read_report(out: Path) -> list[Line]:
 
 
 def read_progress(out: Path, inside: Callable[[Path], bool] = lambda path: True) -> list[Line]:
-    """As `read_report`, with the instances that have not ended. Only runs whose journal is `inside` are read.
+    """Return the same as `read_report` and the instances that have not ended. Only runs whose journal is `inside` are
+    read.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -232,7 +233,7 @@ def _dollars(cost_usd: float | None) -> str:
 def headline(lines: Sequence[Line]) -> str:
     """The rate and the mode in one sentence."""
     if not lines:
-        return "no instance was begun yet"
+        return "no instance has been started yet"
     sums = total(lines)
     modes = "/".join(sums["modes"])
     states = ", ".join(f"{count} {state}" for state, count in sums["states"].items())

@@ -1,7 +1,7 @@
-"""What the later rounds of a batch's runs changed, from wrong to right and from right to wrong, and what they cost.
+"""Reports what the later rounds of a batch's runs changed (wrong to right, or right to wrong), and what they cost.
 
-Law: visible and hidden tests are counted separately. Only instances whose run had a later round count; by the hidden
-tests, only those for which both the first round's best patch and the final patch are graded.
+Invariant: visible and hidden tests are counted separately. Only instances whose run had a later round count. For the
+hidden tests, both the first round's best patch and the final patch must be graded.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ NOTHING = ("", patch_digest(b""))
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """The rounds with one number, of all runs together."""
+    """All rounds with the same number, over all runs."""
 
     round: int
     """The number of the round."""
     instances: int
     first_solved: int
-    """Instances that this round solved, by the visible tests, and no earlier one did."""
+    """Instances that, by the visible tests, this round solved and no earlier one did."""
     tokens: int
     measurements: int
     seconds: float
@@ -94,8 +94,8 @@ def _by_visible(attempt: Attempt) -> Iterator[tuple[bool, bool]]:
 
 
 def _by_hidden(attempt: Attempt, verdicts: Verdicts) -> Iterator[tuple[bool, bool]]:
-    """Whether the first and the final patch are right; nothing if a verdict is unknown. No patch, or an empty one, is
-    wrong."""
+    """Whether the first round's best patch and the final patch are right; nothing if a verdict is unknown. A missing or
+    empty patch is wrong."""
     digests = rounds_of(attempt)[0]["patch_sha256"], patch_digest(attempt.patch) if attempt.patch else ""
     graded = [verdicts.get((attempt.instance_id, digest)) for digest in digests]
     before, after = (

@@ -1,8 +1,8 @@
 """Compares ways to choose among a run's candidates by what they would have resolved: the tournament, the baselines, and
 an oracle.
 
-Law: all are compared on the same instances: those whose candidates are all graded. The oracle resolves an instance if
-any candidate does, which no selector can exceed.
+Invariant: all are compared on the same instances: those whose candidates are all graded. The oracle resolves an
+instance if any candidate does, so it is an upper bound for every selector.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Standing:
     selector: str
     resolved: int
     of: int
-    """The number of graded instances in which it could pick."""
+    """The number of graded instances in which the selector could pick a candidate."""
 
 
 def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
@@ -53,8 +53,8 @@ def read_choices(out: Path, attempts: Iterable[Attempt]) -> list[Choice]:
 
 
 def candidates(out: Path) -> Iterator[Prediction]:
-    """Every candidate's patch and the best of each round, to be graded beside the predictions of a batch, but for those
-    that are one, and those that change nothing.
+    """The patches of all candidates and the best patch of each round, to be graded beside the predictions of a batch.
+    Patches that are predictions already, or that change nothing, are left out.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -100,8 +100,8 @@ def summary(choices: Sequence[Choice], lines: Sequence[Standing]) -> str:
 
 
 def _may_choose(attempt: Attempt) -> bool:
-    """Whether the run had several rollouts, or does not say how many, as runs that were cut short or of old
-    versions."""
+    """Whether the run had several rollouts, or does not record how many (it was cut short, or an old version made
+    it)."""
     return attempt.facts.get("rollouts") not in (0, 1)
 
 

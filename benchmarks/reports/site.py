@@ -1,6 +1,6 @@
 """The pages for a folder: an index of its batches and runs, and the tree of each run.
 
-Law: nothing outside the folder is read, even if a link in it or a name in a journal leads out.
+Invariant: nothing outside the folder is read, even if a link in it or a name in a journal leads out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.reports.curves import read_curves
 from benchmarks.reports.report import Line, line_of_run, read_progress, read_report, total
 
 DEPTH = 2
-"""How far below the folder a run may be: the folder may hold batches, and a batch holds runs."""
+"""How many levels below the folder a run can be: the folder can hold batches, and a batch holds runs."""
 BATCH_FILES = ("batch.json", "results.jsonl", "preds.verdicts.jsonl", PLAN)
 
 
@@ -32,7 +32,7 @@ class Site:
 
     folder: Path
     refresh_s: int | None = None
-    """How often a page reloads while its run or batch is in progress; None: never, as there is no server."""
+    """Seconds after which a page reloads while its run or batch is in progress; None: never, as there is no server."""
 
     def pages(self) -> dict[str, Path]:
         """The run of each page other than the index, by the page's name."""
@@ -109,8 +109,8 @@ def _row(line: Line, batch: str, page: str | None) -> dict[str, Any]:
 
 
 def _charts(batches: list[Path]) -> dict[Unit, list[dict[str, Any]]]:
-    """For each unit, a chart of the graded batches with hidden tests and one of those with revealed tests, which cannot
-    be compared: its curves, or the problem why they cannot be drawn."""
+    """The charts: for each unit, one of the graded batches with hidden tests and one of those with revealed tests, as
+    these cannot be compared. A chart has its curves, or the reason why they cannot be drawn."""
     batches = [batch for batch in batches if any(line.resolved is not None for line in read_report(batch))] or batches
     groups = defaultdict[str, list[Path]](list)
     for batch in batches:

@@ -1,7 +1,7 @@
 """Serves a site on this machine only, read-only.
 
-Law: a request names a page of `benchmarks.reports.site`, never a file. It must come from this machine and name it as
-the host, so that no foreign page can read the site (DNS rebinding).
+Invariant: a request names a page of `benchmarks.reports.site`, never a file. It must come from this machine and name
+this machine as the host, so that no foreign page can read the site (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 
 def make_server(site: Site, port: int) -> ThreadingHTTPServer:
-    """A server for the site that listens on its port until `serve_forever` is called. Port 0: any free port.
+    """Return a server for the site, which already listens on its port but answers only once `serve_forever` is called.
+    Port 0: any free port.
 
     Raises:
         OSError: the port is taken.
@@ -34,7 +35,7 @@ def make_server(site: Site, port: int) -> ThreadingHTTPServer:
 class _Handler(BaseHTTPRequestHandler):
     pages: Site
     timeout = 30
-    """Seconds that a client may take over a request."""
+    """Seconds that a client may take for a request."""
 
     def do_GET(self) -> None:
         """Send the requested page."""

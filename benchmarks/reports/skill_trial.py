@@ -1,7 +1,7 @@
-"""A trial of skills: two batches of held-back instances, without and with them, decide if they are kept (Trace2Skill).
+"""A trial of skills: two batches of held-out instances, without and with them, decide if they are kept (Trace2Skill).
 
-Laws: no instance of a trial is an issue that the skills were learned from; the batches differ in nothing but what they
-were shown of the memory.
+Invariants: no instance of a trial is an issue that the skills were learned from; the batches differ only in what they
+were shown from the memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.reports.comparison import Comparison, compare, read_pairs
 
 @dataclass(frozen=True, slots=True)
 class SkillTrial:
-    """What a trial came to."""
+    """The result of a trial."""
 
     comparison: Comparison
     """The first batch is the one without the skills."""
@@ -39,12 +39,12 @@ class SkillTrial:
 
 
 def skill_trial(sources: Sequence[Source], skills: Sequence[str], without: Path, with_skills: Path) -> SkillTrial:
-    """The trial of `skills`, which were learned from `sources`.
+    """Compare the two batches to judge `skills`, which were learned from `sources`.
 
     Raises:
         UsageError: the batches cannot be compared, differ in more than their memory, or learned from their own
-            instances; an instance is an issue that the skills were learned from; or it is not so that the second batch
-            was shown skills and the first was not.
+            instances; an instance is an issue that the skills were learned from; the first batch was shown skills, or
+            the second was not.
         agent.errors.JournalError: the run of an instance cannot be read.
     """
     pairs, left_out = read_pairs(without, with_skills)

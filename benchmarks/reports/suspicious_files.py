@@ -1,7 +1,7 @@
 """Finds files that steer test runners (`conftest.py`, `pytest.ini`) in patches that resolve their instances.
 
-Law: no verdict is changed. An eval script runs the tests with such files as the patch left them, and results can be
-forged with them: a person has to look.
+Invariant: no verdict is changed. An eval script runs the tests with such files as the patch left them, and they can
+forge results, so a person has to look at them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _files(patch: bytes) -> tuple[str, ...]:
 
 
 def _paths(patch: bytes) -> tuple[str, ...]:
-    """The paths as git reads them; if it refuses the patch, from the lines that the command `patch` uses."""
+    """The paths that a patch changes, as git reads them; if git refuses the patch, from the lines that the command
+    `patch` uses."""
     try:
         return paths_of(patch)
     except GitRefused:

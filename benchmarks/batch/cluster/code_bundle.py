@@ -1,4 +1,4 @@
-"""What is sent to the workers: Ramify's own code and the instances."""
+"""Prepares what is sent to the workers: Ramify's own code and the instances."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from benchmarks.data.sources.bundles import Bundles
 from ramify.packages import PACKAGES
 
 _SPECIAL = re.compile(r"[\\*?\[\]!# ]")
-"""Characters with a meaning in patterns of .gitignore."""
+"""Characters with a special meaning in patterns of .gitignore."""
 _PLACE = "set"
-"""The folder that holds the instances on the workers. None of our packages is called so or has such a folder: exclude
-patterns apply to the code as well, and a worker imports from the folder above this one."""
+"""The folder that holds the instances on the workers. None of our packages may have this name or contain such a folder:
+exclude patterns apply to the code as well, and a worker imports from the folder above this one."""
 
 
 def pack(job: WorkerJob, out: Path, packed: Path) -> tuple[WorkerJob, dict[str, Any]]:

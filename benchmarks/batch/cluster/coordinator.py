@@ -1,7 +1,7 @@
-"""The coordinator: what the workers of a batch share, in one process beside the batch's folder.
+"""The coordinator: one process on the machine of the batch's folder that holds what the workers share.
 
-Law: an instance belongs to one attempt at a time. A later attempt releases the reservations of an earlier one; the
-earlier one can begin nothing more and deliver nothing, and what it still pays for is counted.
+Invariant: an instance belongs to one attempt at a time. A later attempt releases the reservations of an earlier one.
+The earlier one can then neither reserve nor deliver anything, but what it still spends is counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.batch.status import InstanceStatus
 from benchmarks.data.unpacking import unpack
 
 UNFINISHED = ".unfinished"
-"""Below this folder of a batch, `ID/N/` holds the runs that did not finish and were begun anew."""
+"""Below this folder of a batch, `ID/N/` holds the runs that did not finish and were restarted."""
 _ARRIVING = ".arriving"
 
 
@@ -32,16 +32,16 @@ class Ask(Protocol):
 
 
 WAITING = InstanceStatus("waiting for a machine")
-"""The status of an instance that was given to Ray and has not begun."""
+"""The status of an instance that was submitted to Ray and has not started."""
 
 
 class Superseded(RamifyError):
-    """A later attempt at the instance has begun, because this one's machine was taken for lost."""
+    """A later attempt at the instance has started, because this attempt's machine was considered lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLease:
-    """What a worker receives when it begins an instance."""
+    """What a worker receives when it starts an instance."""
 
     attempt: int
     """The number of the attempt at the instance, from 1; a later attempt has a higher number."""
@@ -71,7 +71,7 @@ class Coordinator:
         return (self._out / "batch.json").is_file()
 
     def begin(self, name: str) -> WorkerLease:
-        """Begin an attempt at an instance, in place of any earlier one."""
+        """Start an attempt at an instance, which supersedes any earlier one."""
         self.abandon(name)
         self._archive(name).unlink(missing_ok=True)
         self._statuses[name] = InstanceStatus()
@@ -92,7 +92,7 @@ class Coordinator:
         return self._machines.get(name, "")
 
     def report_status(self, name: str, attempt: int, status: InstanceStatus) -> None:
-        """Note the status of an attempt, unless a later one has begun."""
+        """Note the status of an attempt, unless a later one has started."""
         if self._is_current(name, attempt):
             self._statuses[name] = status
 
@@ -113,9 +113,9 @@ class Coordinator:
             file.write(piece)
 
     def unpack(self, name: str, attempt: int, ended: bool) -> None:
-        """Move a run that has arrived whole to its folder in the batch, or, unless it ended, to the unfinished runs. A
-        run that is in the folder already came from a machine that was lost before it could report the end: it becomes
-        an unfinished run, and still counts.
+        """Move a run that has arrived completely to its folder in the batch, or to the unfinished runs if it did not
+        end. If the folder already holds a run, that one's machine was lost before it could report the end: it becomes
+        an unfinished run, and what it spent still counts.
 
         Raises:
             Superseded: a later attempt has begun.
@@ -139,8 +139,8 @@ class Coordinator:
         return self._budget.used_up()
 
     def reserve(self, name: str, attempt: int, estimate: Usage) -> int | Stop:
-        """Reserve an estimate. Returns the number of the reservation, or why there is none: the limit that it would
-        break, or `Stop.INTERRUPTED` if a later attempt has begun."""
+        """Reserve an estimate. Returns the number of the reservation, or why it was refused: the limit that it would
+        exceed, or `Stop.INTERRUPTED` if a later attempt has started."""
         if not self._is_current(name, attempt):
             return Stop.INTERRUPTED
         held = ExitStack()
@@ -153,15 +153,15 @@ class Coordinator:
         return self._last_reservation
 
     def charge(self, usage: Usage, nodes: int, reservation: int | None = None) -> None:
-        """Count what was spent, against its reservation if it has one. Paid is paid: a usage whose reservation was
-        released is counted all the same."""
+        """Count what was spent, against its reservation if it has one. A usage whose reservation was released is
+        counted as well, since the money is spent."""
         if reservation in self._reserved:
             self._reserved[reservation][2](usage)
         else:
             self._budget.charge(usage, nodes)
 
     def release(self, reservation: int) -> None:
-        """Free what is left of a reservation."""
+        """Release what is left of a reservation."""
         _, held, _ = self._reserved.pop(reservation, ("", ExitStack(), None))
         held.close()
 

@@ -1,4 +1,4 @@
-"""Sends the instances of one environment to the machines that have it already, since their images share layers.
+"""Sends instances to machines that already have their environment, since the images of one environment share layers.
 
 Ray decides which machine has room; this module chooses which of the waiting instances takes that room.
 """
@@ -25,8 +25,8 @@ class Neighbours:
     _near: dict[str, str] = field(default_factory=dict)
 
     def take(self, waiting: deque[Instance], ended: Instance | None) -> Instance:
-        """Remove and return the next of the waiting instances: one whose environment is on the machine where `ended`
-        was, else one whose environment is on no machine yet, else the first. Without images it is always the first."""
+        """Remove and return the next of the waiting instances: one whose environment is on the machine that `ended` ran
+        on, else one whose environment is on no machine yet, else the first. Without images it is always the first."""
         machine = self.machine(ended.id) if ended is not None else ""
         if ended is not None and machine:
             self._machines[self.environment(ended)].add(machine)

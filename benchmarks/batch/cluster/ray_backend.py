@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 CONNECT_S = 5.0
 POLL_S = 1.0
-"""How often a waiting thread looks whether the batch is being stopped, and updates the status of its instance."""
+"""Seconds between checks of a waiting thread whether the batch is stopping, and between its updates of the status."""
 LOSSES = 1
-"""How often Ray begins an instance anew after its machine or process was lost."""
+"""How many times Ray restarts an instance after its machine or process was lost."""
 _LIMITS = ("max_usd", "max_tokens", "max_calls", "max_measurements", "max_seconds")
 
 
@@ -51,8 +51,8 @@ class WorkersLost(RamifyError):
 def on_ray(
     cluster: requests.Cluster, job: WorkerJob, out: Path, total: Budget, make: Callable[[ParentBudget], Solve]
 ) -> Iterator[Offer]:
-    """Yield what the cluster provides. `out` is the batch's folder. Runs that were begun there on this machine, where
-    their states are, are resumed by the `Solve` that `make` returns. All usage is charged to `total`.
+    """Yield what the cluster provides. `out` is the batch's folder. Runs in it that were started on this machine, which
+    has their states, are resumed by the `Solve` that `make` returns. All usage is charged to `total`.
 
     Raises:
         ConfigError: Ray is not installed, no cluster answers, or this machine does not belong to it.
@@ -163,8 +163,9 @@ def _capacity(ray: Any, request: Mapping[str, float]) -> int:
 
 
 def _task(job: WorkerJob, coordinator: Any, name: str) -> Result:
-    """What Ray runs on a machine. The work is done in another thread: a task that waits for the coordinator in its main
-    thread would give up its CPUs, and Ray cancels by a KeyboardInterrupt in this one."""
+    """Solve an instance on a machine of the cluster, as a task of Ray. The work is done in another thread: a task that
+    waits for the coordinator in its main thread would give up its CPUs, and Ray cancels a task by raising
+    KeyboardInterrupt in its main thread."""
     import ray
 
     _ask(coordinator, "moved", name, ray.get_runtime_context().get_node_id())
@@ -196,14 +197,14 @@ def _solver(submit: Callable[[Instance], Any], ask: Ask, here: Solve) -> Solve:
 
 
 def _ended(run_dir: Path) -> Result | None:
-    """The result of a run that arrived from a worker, so without states, and was not recorded before this program was
+    """The result of a run that arrived from a worker (without states) but was not recorded before this program was
     killed; None for any other run."""
     with Run.read(run_dir) as run:
         return result_of(run, run.ended) if run.ended and not (run_dir / STORE).exists() else None
 
 
 def _result(ref: Any, cancel: threading.Event, show_status: Callable[[], None]) -> Result | None:
-    """Wait for the result of a task, and show its status meanwhile; None if it was cancelled before it began.
+    """Wait for the result of a task, and show its status meanwhile; None if it was cancelled before it started.
 
     Raises:
         WorkersLost: the machines or processes that worked on it were lost.

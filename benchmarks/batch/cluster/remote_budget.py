@@ -1,4 +1,4 @@
-"""The limits of the whole batch, as a worker's budget asks the coordinator for them."""
+"""Lets a worker's budget ask the coordinator for the limits of the whole batch."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class RemoteBudget:
 
     ask: Ask
     name: str
-    """The instance's id; empty for the program beside the coordinator, which is no attempt."""
+    """The instance's id; empty for the program that started the coordinator, which is not an attempt."""
     attempt: int
-    """As in `WorkerLease`; 0 without a name."""
+    """The number of the attempt, as in `WorkerLease`; 0 if `name` is empty."""
     until: float
-    """When the limit of seconds is reached, by this machine's `time.monotonic`; may be infinite."""
+    """When the time limit is reached, by this machine's `time.monotonic`; may be infinite."""
 
     @property
     def left_s(self) -> float:
@@ -39,7 +39,7 @@ class RemoteBudget:
 
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        """As `ParentBudget.reserve`. Raises BudgetSpent."""
+        """Reserve as in `ParentBudget.reserve`. Raises BudgetSpent."""
         reservation: int | Stop = self.ask("reserve", self.name, self.attempt, estimate)
         if isinstance(reservation, Stop):
             raise BudgetSpent(reservation)

@@ -1,4 +1,4 @@
-"""A cluster, what an instance requests of its machines by Ray's names of resources, and how many instances fit."""
+"""Describes a cluster, the resources that an instance requests by Ray's names, and how many instances fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from agent.errors import UsageError
 
 _OPTIONS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-"""Resources that a task of Ray has an option for."""
+"""Resources for which Ray's tasks have an option."""
 _AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?(e[0-9])?")
 
 

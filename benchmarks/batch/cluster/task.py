@@ -87,7 +87,7 @@ def _send_back(run_dir: Path, ask: Ask, lease: WorkerLease, *, ended: bool) -> N
 
 
 def _log_without_secrets() -> None:
-    """Redact what libraries log, which Ray writes to a file."""
+    """Redact secrets in what libraries log, since Ray writes it to a file."""
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

@@ -15,7 +15,7 @@ store."""
 
 
 def send(folder: Path, deliver: Callable[[bytes], None]) -> None:
-    """Deliver a run's folder without its states, piece by piece; memory holds one piece at a time."""
+    """Deliver a run's folder without its states, piece by piece, with only one piece in memory at a time."""
     with tarfile.open(fileobj=cast("IO[bytes]", _Pieces(deliver)), mode="w|gz", bufsize=PIECE) as archive:
         for path in sorted(folder.iterdir()):
             if path.name != STORE:

@@ -20,11 +20,11 @@ class Source(Protocol):
     """A set of instances."""
 
     def instances(self) -> Iterator[Instance]:
-        """All instances, in the order of the set. Makes nothing on disk."""
+        """Return all instances, in the order of the set. Nothing is written to disk."""
         ...
 
     def prepare(self, instance: Instance) -> None:
-        """Make the checkout that `instance.task.workspace` names, in place of anything that is there.
+        """Make the checkout that `instance.task.workspace` names, and replace anything that is there.
 
         Raises:
             InstanceBroken: the set is inconsistent.

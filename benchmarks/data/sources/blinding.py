@@ -1,4 +1,4 @@
-"""Blinding: makes sure that the test command a solver gets names no hidden test.
+"""Blinding: ensures that the test command that a solver gets names no hidden test.
 
 Several sets give a test command with each row, which in some rows selects the files of the hidden tests.
 """
@@ -14,14 +14,14 @@ from benchmarks.data.instances import Hidden, Instance
 from benchmarks.data.sources import changes
 
 NOTHING = "true"
-"""The test command of a solver if the language has no usual one, as it may know nothing of the tests."""
+"""The test command of a solver if the language has no usual one, as a solver must know nothing about the tests."""
 _PARTS = re.compile(r"::|[\s()]+|#")
 _PARTICULAR = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z0-9]")
 """Matches names of tests that are not ordinary words: `test_add`, `TestAdd`."""
 
 
 def blinded(instance: Instance, usual: str) -> Instance:
-    """The instance. If its own test command names hidden tests, it is replaced by the `usual` command of the language
+    """Return the instance. If its own test command names hidden tests, the `usual` command of the language replaces it
     (empty: there is none)."""
     if not names_hidden(instance.task.test_command, instance.hidden):
         return instance
@@ -35,7 +35,7 @@ def names_hidden(text: str, hidden: Hidden) -> bool:
 
 
 def _names(hidden: Hidden) -> Iterator[str]:
-    """The paths of hidden files, the same as names of modules, and the distinctive parts of the ids of hidden tests."""
+    """The paths of hidden files, their names as modules, and the distinctive parts of the ids of hidden tests."""
     ids = (*hidden.fail_to_pass, *hidden.pass_to_pass)
     for path in (*changes.touched(hidden.test_patch), *(file_of(test) for test in ids if "::" in test)):
         yield path

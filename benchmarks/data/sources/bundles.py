@@ -1,4 +1,4 @@
-"""Our own format: JSON lines with SWE-bench's fields, each with a git bundle beside the file.
+"""Ramify's own format: JSON lines with SWE-bench's fields, each with a git bundle beside the file.
 
 Additional fields: `bundle` (path relative to the file), `test_cmd` (shell command that runs the tests), `requirements`
 (pinned packages), `license`, `source_url`.
@@ -34,7 +34,7 @@ class Bundles:
 
     file: Path
     work: Path
-    """Checkouts are made here, each in its own folder."""
+    """The folder in which checkouts are made, each in its own folder."""
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:

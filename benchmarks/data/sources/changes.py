@@ -1,6 +1,6 @@
 """Reads from the headers of a git patch which files it changes.
 
-Sets have tens of thousands of patches, and asking git about each would take longer than all the rest of reading them.
+Sets have tens of thousands of patches, and running git on each would take longer than everything else in reading them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Change:
 
 
 def touched(patch: bytes) -> tuple[str, ...]:
-    """Every path that a git patch adds, changes, removes or renames, sorted. Raises ValueError as `changes` does."""
+    """Every path that a git patch adds, changes, removes or renames, sorted. Raises ValueError like `changes`."""
     return tuple(sorted({path for change in changes(patch) for path in (change.old, change.new) if path is not None}))
 
 
 def kept(patch: bytes) -> tuple[str, ...]:
-    """The paths in `touched` that exist after the patch. Raises ValueError as `changes` does."""
+    """The paths in `touched` that exist after the patch. Raises ValueError like `changes`."""
     files = changes(patch)
     removed = {file.old for file in files if file.new is None}
     return tuple(sorted({file.new for file in files if file.new is not None} - removed))
@@ -57,7 +57,7 @@ def changes(patch: bytes) -> list[Change]:
 
 
 def _read_header(files: list[Change], line: bytes) -> None:
-    """Update the last file from a line of its header, or begin the next file."""
+    """Update the last file from a line of its header, or start the next file."""
     word, _, rest = line.partition(b" ")
     if line.startswith(b"diff --git "):
         files.append(Change(*_both(rest.removeprefix(b"--git "))))
@@ -77,7 +77,7 @@ def _read_header(files: list[Change], line: bytes) -> None:
 
 
 def _both(names: bytes) -> tuple[str | None, str | None]:
-    """Both names in `a/x b/x`. They are the same unless another line of the header gives them."""
+    """Both names in `a/x b/x`. They are the same unless another line of the header gives other names."""
     if names.startswith(b'"'):
         quoted = re.match(rb'"(?:[^"\\]|\\.)*"', names)
         same = _side(quoted[0]) if quoted else None

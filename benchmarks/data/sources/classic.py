@@ -1,7 +1,7 @@
-"""Eval scripts for rows of SWE-bench's first generation in other languages than Python.
+"""Eval scripts for rows of SWE-bench's first generation in languages other than Python.
 
-These rows name only a repository and a version; how that is tested was known to the harness alone. The scripts are
-those that the harness of 4.1.0 made, from its specifications in `specs.json`.
+These rows name only a repository and a version; only the harness knew how to test that version. The scripts are those
+that the harness of 4.1.0 made, from its specifications in `specs.json`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _repos() -> Mapping[str, Any]:
 
 
 def parser_and_type(repo: str) -> tuple[str, str]:
-    """The log parser of a repository and its eval type; the parser is empty for a repository that is not known."""
+    """The log parser of a repository and its eval type; the parser is empty for an unknown repository."""
     entry = _repos().get(repo, {})
     return entry.get("parser", ""), entry.get("eval_type", "pass_and_fail")
 

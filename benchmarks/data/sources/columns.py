@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def test_ids(value: str | list[str]) -> tuple[str, ...]:
-    """A list of test ids, which some sets store as text, in the form of JSON or of a Python literal.
+    """Read a list of test ids, which some sets store as text: as JSON or as a Python literal.
 
     Raises:
         ValueError: the value is not a list of texts.
@@ -26,7 +26,7 @@ def test_ids(value: str | list[str]) -> tuple[str, ...]:
 
 
 def read_object(value: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A dict, which some sets store as JSON text.
+    """Read a dict, which some sets store as JSON text.
 
     Raises:
         ValueError: the value is not an object.
@@ -38,13 +38,13 @@ def read_object(value: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def patch(text: str | None) -> bytes:
-    """The bytes of a patch. The final newline, without which git refuses it, is added if a set has cut it off."""
+    """The bytes of a patch. If a set cut off the final newline, which git requires, it is added."""
     data = (text or "").encode("utf-8", "surrogateescape")
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
 def instance_name(instance_id: object) -> str:
-    """The id, after a check that it can name a folder.
+    """Return the id, after a check that it can name a folder.
 
     Raises:
         ValueError: it cannot.
@@ -55,7 +55,7 @@ def instance_name(instance_id: object) -> str:
 
 
 def path_inside(folder: Path, name: str) -> Path:
-    """The file at a path, relative to the folder, that a set gives.
+    """Return the file at a path that a set gives, relative to the folder.
 
     Raises:
         ValueError: the name leads out of the folder.

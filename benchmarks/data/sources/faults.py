@@ -1,4 +1,4 @@
-"""Makes instances of the rows of files. A row that cannot be used becomes an instance with a fault."""
+"""Makes instances from the rows of files. A row that cannot be used becomes an instance with a fault."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from benchmarks.data.sources.files import read_rows
 from sandboxes import Workspace
 
 SHOWN = 5
-"""Faults in one message."""
+"""The largest number of faults in one message."""
 
 
 def instances_of(files: Iterable[Path], make: Callable[[Row], Instance], mode: Mode) -> Iterator[Instance]:
-    """The instances that `make` makes of the rows of files, in order. The fault of a row names its file and line.
+    """Return the instances that `make` makes from the rows of files, in order. The fault of a row names its file and
+    line.
 
     Raises:
-        UsageError: no row can be used; the message says why not, of the first rows.
+        UsageError: no row can be used; the message gives the faults of the first rows.
     """
     read = _all(files, make, mode)
     broken = list[Instance]()

@@ -66,7 +66,7 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def _is_metadata(path: Path) -> bool:
-    """Whether a file describes or caches a set and holds none of its rows."""
+    """Whether a file only describes or caches a set, and has none of its rows."""
     return path.name in _ABOUT or (path.suffix == ".arrow" and path.name.startswith("cache-"))
 
 

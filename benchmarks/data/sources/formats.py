@@ -25,7 +25,7 @@ class Format:
     marks: tuple[str, ...]
     """Columns that identify the format: no later entry of `FORMATS` has all of them."""
     needs: tuple[str, ...]
-    """The other columns that an instance is made of."""
+    """The other columns that are needed to make an instance."""
     lacks: tuple[str, ...] = ()
     """Columns that rows of this format do not have."""
     lists: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Format:
 
 
 def _has(row: Row, column: str) -> bool:
-    """Whether a row has a value in a column. A table has null where the rows differ in their columns."""
+    """Whether a row has a value in a column. If rows have different columns, a table has null for the missing ones."""
     return row.get(column) is not None
 
 

@@ -29,7 +29,7 @@ cd /logs/verifier; test -f reward.txt && exec grep -Eqx '[[:space:]]*1(\.0*)?[[:
 exec grep -Eq '"reward" *: *1(\.0*)?[[:space:]]*([,}]|$)' reward.json"""
 _SOLVE = "\nbash /solution/solve.sh"
 _NO_TESTS = "true"
-"""The test command of a solver, which may know nothing of the tests."""
+"""The test command of a solver, which must know nothing about the tests."""
 
 
 @dataclass(frozen=True, slots=True)

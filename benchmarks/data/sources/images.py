@@ -13,7 +13,7 @@ from sandboxes import Workspace
 GIT = """set -e
 git() { command git -c safe.directory='*' -c user.name=ramify -c user.email=ramify@localhost "$@"; }
 """
-"""Begins a script that commits in a checkout, which may belong to another user."""
+"""The beginning of a script that commits in a checkout, which may belong to another user."""
 
 SEALED = """set -e
 git() { command git -c safe.directory='*' "$@"; }
@@ -25,18 +25,18 @@ folder=$(git rev-parse --git-dir)
 rm -rf "$folder"/FETCH_HEAD "$folder"/ORIG_HEAD "$folder"/objects/info/commit-graph*
 git reflog expire --expire=now --all
 git gc -q --prune=now"""
-"""Removes from the repository what does not lead to HEAD, since it may hold the solution. Tags before HEAD stay, since
-version numbers are derived from them."""
+"""Removes from the repository all objects that HEAD does not reach, since they may hold the solution. Tags before HEAD
+stay, since version numbers are derived from them."""
 
 SEALED_WHERE_KEPT = f"test ! -e .git || {{\n{SEALED}\n}}"
-"""As `SEALED`, for an image whose workspace need not be a repository."""
+"""The same as `SEALED`, for an image whose workspace need not be a repository."""
 
 SINGLE_COMMIT = (
     GIT
     + """git checkout -q --detach "$(git commit-tree -m base "HEAD^{tree}")"
 git for-each-ref --format='delete %(refname)' | git update-ref --no-deref --stdin"""
 )
-"""Makes HEAD the only commit, for histories that show what to undo; runs before `SEALED`."""
+"""Makes HEAD the only commit, for histories that reveal which change to undo; runs before `SEALED`."""
 
 
 def applying(patch: bytes) -> str:
@@ -47,7 +47,7 @@ git commit -q --no-verify -m base"""
 
 
 def undoing(patch: bytes) -> str:
-    """A command that takes a patch back."""
+    """A command that reverts a patch."""
     return f"{GIT}{_printed(patch)} | git apply -R --whitespace=nowarn -"
 
 
@@ -75,7 +75,7 @@ def image_of(row: Row, derived: str) -> str:
 
 
 def qualified(name: str) -> str:
-    """The name with its registry, which not every engine adds. A name without an owner is a local image."""
+    """The name with its registry, since not every engine adds it. A name without an owner is a local image."""
     host = name.partition("/")[0]
     if "/" not in name or "." in host or ":" in host or host == "localhost":
         return name

@@ -26,7 +26,7 @@ def live(row: Row) -> Instance:
 
 
 def _shown(row: Row) -> str:
-    """The test command of a solver if the log is printed at the end. Its exit code is that of the tests."""
+    """The test command of a solver if the log is printed at the end. It has the exit code of the tests."""
     building, testing, printing = (_list(row, column) for column in _COMMANDS)
     return "; ".join((*building, *testing, "ended=$?", *printing, "(exit $ended)"))
 

@@ -25,8 +25,8 @@ git config --global apply.whitespace nowarn
 if test -s {_PATCH}; then bash /home/fix-run.sh; else bash /home/test-run.sh; fi || true
 : '>>>>> End Test Output'
 """
-"""The set's harness ignores the exit code, as the scripts of several repositories do more after the tests. Without the
-setting, git would warn about lines of a patch that end with spaces by printing them, and they would be read as
+"""Runs the tests and ignores the exit code, like the set's harness, as the scripts of several repositories continue
+after the tests. Without the setting, git would print lines of a patch that end with spaces, and they would be read as
 results."""
 PARSERS = {
     "cargo": "burntsushi/ripgrep clap-rs/clap nushell/nushell rayon-rs/rayon serde-rs/serde sharkdp/bat sharkdp/fd "
@@ -52,7 +52,7 @@ PARSERS = {
 """The log parser of each repository (as in Multi-SWE-bench's `harness/repos`)."""
 SPECIFIC = {("expressjs/express", number): "multi-mocha" for number in (4212, 4852, 5555, 5841)}
 _UNNAMED = "all tests"
-"""The name that rows use for all tests together if the log names none and only has a sentence on the result."""
+"""The name that rows use for all tests together if the log names no test and only has a sentence on the result."""
 
 
 def multi(row: Row) -> Instance:

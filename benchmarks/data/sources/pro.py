@@ -1,7 +1,7 @@
 """SWE-bench Pro: rows with requirements and interfaces that belong to the statement, and a checkout at /app.
 
 For each instance, the set's repository (not its rows) has a program that runs the tests and one that reads their log.
-With these, an instance is graded as by the set's own harness (`swe_bench_pro_eval.py`).
+With these, an instance is graded like in the set's own harness (`swe_bench_pro_eval.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pro(row: Row) -> Instance:
 
 
 def _by_programs(row: Row, hidden: Hidden, image: str, tested: tuple[str, ...]) -> Hidden:
-    """Grading as by the harness of the set: the last command in `before_repo_set_cmd` adds the hidden tests."""
+    """Set up grading like in the set's harness: the last command in `before_repo_set_cmd` adds the hidden tests."""
     script = _SCRIPT.format(
         mount=_MOUNT,
         place=_PLACE,

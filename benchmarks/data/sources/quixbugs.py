@@ -32,7 +32,7 @@ class QuixBugs:
 
     folder: Path
     work: Path
-    """Checkouts are made here, each in its own folder."""
+    """The folder in which checkouts are made, each in its own folder."""
 
     @staticmethod
     def fits(folder: Path) -> bool:

@@ -21,7 +21,7 @@ _ISSUE = re.compile(r"\[ISSUE\](.*)\[/ISSUE\]", re.DOTALL)
 
 
 def r2e(row: Row) -> Instance:
-    """A row of R2E-Gym. It does not say which tests fail without the solution, so all that pass with it are goals."""
+    """A row of R2E-Gym. It does not tell which tests fail without the solution, so all that pass with it are goals."""
     repo, commit = row["repo_name"], row["commit_hash"]
     outcomes = {_plain(name): str(end) for name, end in columns.read_object(row["expected_output_json"]).items()}
     image = images.image_of(row, f"namanjain12/{repo}_final:{commit}")

@@ -33,7 +33,7 @@ def rebench_2(row: Row) -> Instance:
 
 
 def _script(commands: Any) -> str:
-    """One command from several; it ends with the first that fails."""
+    """Join several commands to one that stops at the first failure."""
     lines = [commands] if isinstance(commands, str) else list(commands)
     if not lines or not all(isinstance(line, str) for line in lines):
         raise ValueError(f"the test_cmd {str(commands)[:80]!r} is neither a command nor a list of them")

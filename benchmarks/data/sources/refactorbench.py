@@ -33,7 +33,7 @@ class RefactorBench:
 
     folder: Path
     work: Path
-    """Checkouts are made here, each in its own folder."""
+    """The folder in which checkouts are made, each in its own folder."""
     level: str = LEVELS[0]
     reveal: bool = False
 
@@ -90,7 +90,8 @@ class RefactorBench:
 
 
 def _mapping(file: Path) -> dict[str, str]:
-    """The problem of each checker: the first dict of texts that the file assigns. The file is parsed, not run."""
+    """The problem that each checker checks: the first dict of texts that the file assigns. The file is parsed, not
+    run."""
     for node in syntax_tree(file.read_bytes()).body:
         if isinstance(node, ast.Assign):
             value = ast.literal_eval(node.value)

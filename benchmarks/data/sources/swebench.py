@@ -1,6 +1,6 @@
 """SWE-bench: rows of both generations (Full, Lite, Verified, Multilingual, Multimodal), and the similar SWE-Gym.
 
-Rows of the first generation have text in all columns and do not say how they are tested; rows of the fifth have an
+Rows of the first generation have text in all columns and do not tell how they are tested; rows of the fifth have an
 image, a script and the name of its log parser.
 """
 
@@ -49,8 +49,8 @@ _OF_INSTANCE: Mapping[str, Mapping[str, str]] = {
     },
     "parse_log_next": {"1.27": "cypress", "": "karma-next"},
 }
-"""Parsers that stand for others: by the version, its first part, or the number of the instance; the empty key is for
-all the rest (5.0.2, `harness/log_parsers`)."""
+"""Parsers that stand for others: by the version, its first part, or the number of the instance. The empty key is the
+default (5.0.2, `harness/log_parsers`)."""
 _TAGS = ("repo", "version", "difficulty")
 _ENDINGS = {
     "py": "python", "go": "go", "rs": "rust", "java": "java", "rb": "ruby", "php": "php", "c": "c", "cc": "c++",
@@ -98,7 +98,7 @@ def _as_in_4(row: Row, command: str) -> Hidden:
 
 
 def parser_of(name: str, row: Row) -> str:
-    """The actual parser for a row, given the name of a parser that may stand for others."""
+    """The actual parser for a row, given the name of a parser that can stand for others."""
     others = _OF_INSTANCE.get(name, {})
     version = columns.first(row, "version")
     keys = (version, version.partition(".")[0], row["instance_id"].rpartition("-")[2], "")

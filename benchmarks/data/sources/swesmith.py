@@ -1,7 +1,7 @@
-"""SWE-smith: rows whose patch makes the bug, so that the solution is to take it back.
+"""SWE-smith: rows whose patch introduces the bug, so the solution is to revert it.
 
 The image of a repository has the correct state at HEAD. Each bug is a branch of the mirror, without the tests that find
-it (SWE-smith, `harness/utils.py`). Grading begins with the correct state, applies the bug, and has all tests.
+it (SWE-smith, `harness/utils.py`). Grading starts with the correct state and all tests, and applies the bug.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Table:
 
     name: str
     files: Callable[[], list[Path]]
-    """Finds the files when they are needed, which may download a set of the hub."""
+    """Finds the files when they are needed; this may download a set from the hub."""
     reveal: bool = False
 
     def instances(self) -> Iterator[Instance]:

@@ -1,6 +1,6 @@
 """The functions of a module, in which bugs are made, and their grouping into families of near copies.
 
-Law: a family is never divided between splits, so that nothing learned on one side was copied from the other.
+Invariant: a family is never divided between splits, so that nothing learned from one split is a copy from another.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Function:
 
     path: str
     name: str
-    """With its class: `Queue.due`."""
+    """The name with its class, such as `Queue.due`."""
     first: int
     """The first line, 1-based, decorators included."""
     last: int
     text: str
-    """The text from `normal`: what two copies have in common."""
+    """The text from `normal`, which is the same for copies."""
 
 
 def functions(path: str, data: bytes) -> Iterator[Function]:
@@ -38,7 +38,7 @@ def functions(path: str, data: bytes) -> Iterator[Function]:
 
 
 def normal(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """The function as `ast` writes it: without its docstring, comments and layout."""
+    """The function as `ast` writes it, without its docstring, comments and layout."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     return "\n".join(ast.unparse(part) for part in (node.args, *body))
 

@@ -20,19 +20,19 @@ import pytest
 
 
 class Outcomes:
-    """Notes the outcome of each test: the worst of its stages."""
+    """Records the outcome of each test: the worst of its stages."""
 
     def __init__(self) -> None:
         self.tests: Dict[str, str] = {}
         self.broken = ""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """One stage of one test."""
+        """Record one stage of a test."""
         if (report.outcome != "passed" or report.when == "call") and self.tests.get(report.nodeid) != "failed":
             self.tests[report.nodeid] = report.outcome
 
     def pytest_collectreport(self, report: Any) -> None:
-        """A file that cannot be collected breaks the whole run."""
+        """Record that a file cannot be collected, which breaks the whole run."""
         if report.failed:
             self.broken = str(report.longrepr)[-500:]
 
@@ -101,7 +101,7 @@ def _report(arguments: List[str], writing: int) -> None:
 
 
 def _read(reading: int, until: float) -> Optional[bytes]:
-    """Everything that arrives until the other side closes; None if that takes too long."""
+    """Read everything that arrives until the other side closes the pipe; None if that takes too long."""
     pieces: List[bytes] = []
     while True:
         ready, _, _ = select.select([reading], [], [], max(0, until - time.monotonic()))

@@ -32,7 +32,7 @@ ROUNDS = 2
 AT_ONCE = 25
 """The number of mutants that are tested together."""
 TOLD = 5
-"""The most failing tests that a statement names."""
+"""The largest number of failing tests that a statement names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Recipe:
     count: int = 50
     """The most bugs."""
     a_function: int = 4
-    """The most mutants of one function that are tried."""
+    """The largest number of mutants of one function that are tried."""
     seed: int = 0
     timeout_s: float = 10.0
-    """The limit for the tests on one mutant; mutants that take longer are left out."""
+    """The time limit for the tests on one mutant, in seconds; mutants that take longer are left out."""
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
 
     def workspace(self, folder: Path) -> Workspace:
@@ -186,7 +186,7 @@ def _bundled(folder: Path, mutant: Mutant, bundle: Path) -> tuple[str, bytes]:
 
 def bundled(clone: Path, bundle: Path) -> str:
     """Make the checked-out files the only commit and write a bundle of it. Returns the commit; the same files give the
-    same one."""
+    same commit."""
     bundle.parent.mkdir(parents=True, exist_ok=True)
     clones.seal(clone)
     clones.git("branch", "-f", "main", cwd=clone)

@@ -19,7 +19,7 @@ from benchmarks.data.synthetic.operators import OPERATORS
 
 _EDITED = (cst.BaseExpression, cst.ComparisonTarget, cst.AugAssign, cst.BaseStatement, cst.Slice)
 LINES = (2, 80)
-"""The shortest and the longest function that is broken."""
+"""The lengths of the shortest and the longest function that are broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Mutant:
     line: int
     """The line of the file where the defect begins, 1-based."""
     right: bytes
-    """The file as it was."""
+    """The file without the defect."""
     wrong: bytes
     """The file with the defect."""
 

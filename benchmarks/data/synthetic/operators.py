@@ -1,7 +1,7 @@
 """Mutation operators: ways to break a function, with one kind of defect each.
 
 They are not the mirror image of `mutate`: some of what they remove (a guard, a statement, a keyword argument, a whole
-operand) no template of `mutate` can restore. Each bug says whether one of `mutate`'s edits repairs it
+operand) no template of `mutate` can restore. Each bug tells whether one of `mutate`'s edits repairs it
 (`benchmarks.data.synthetic.mutants.repairable`).
 """
 

@@ -1,9 +1,9 @@
 """Divides synthetic bugs into a split for training and two held-out splits.
 
 `lines` holds out functions, with all their lines, of repositories that are used for training; `repositories` holds out
-whole repositories; `train` is the rest. Law: a family of functions (`benchmarks.data.synthetic.functions`), regardless
-of the names of variables, is in one split. The family's name alone decides, so that additional unrelated functions move
-nothing. Near copies of functions in held-out repositories are never trained on.
+whole repositories; `train` is the rest. Invariant: a family of functions (`benchmarks.data.synthetic.functions`),
+regardless of the names of variables, is in one split. The family's name alone determines the split, so adding unrelated
+functions does not move others. Near copies of functions in held-out repositories are never trained on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Splitting:
     repositories: frozenset[str] = frozenset()
     """Repositories that are held out as a whole."""
     lines: int = 25
-    """The percentage of the other families that is held out."""
+    """The percentage of the other families that are held out."""
 
     def of(self, material: Mapping[str, Sequence[Function]]) -> dict[tuple[str, str, str], str]:
         """The split of each function, by repository, path and name; empty for a function that belongs to neither side.

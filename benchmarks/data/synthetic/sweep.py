@@ -74,7 +74,7 @@ class Sweep:
 
 
 def lines_of(box: Sandbox, report: str) -> list[bytes]:
-    """The lines of a report that a program wrote in the sandbox; none if it did not come that far."""
+    """The lines of a report that a program wrote in the sandbox; none if the program ended before writing it."""
     try:
         return box.read(report).splitlines()
     except OSError:

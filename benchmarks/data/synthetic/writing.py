@@ -28,7 +28,7 @@ def synthesize(
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:
     """Break these repositories and write the bugs to `out`, with a file for each split (`train.jsonl`, ...). Returns
-    the rows. If a repository cannot be used, the bugs of those before it are written all the same.
+    the rows. If a repository cannot be used, the bugs of the repositories before it are written nevertheless.
 
     Raises:
         UsageError: the folder is not empty, two repositories have the same name, a repository to hold out is not among

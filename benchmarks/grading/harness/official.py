@@ -1,7 +1,7 @@
-"""Runs SWE-bench's own harness as a subprocess, by its interpreter and with the options of its version.
+"""Runs SWE-bench's own harness as a subprocess, with its own interpreter and the options of its version.
 
-It is never imported: it is installed in an environment of its own and needs Docker. It files results under the id of a
-run, regardless of the patches, so the id that we give a run is a digest of the rows and predictions.
+It is never imported: it is installed in its own environment and needs Docker. It stores results under the id of a run,
+regardless of the patches, so the id of a run is a digest of the rows and predictions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEEDED: Mapping[int, tuple[str, ...]] = {
 }
 """The fields of a row that each major version needs, besides the id and the lists of tests."""
 PUBLISHED = re.compile(r"(?:docker\.io/)?(?P<namespace>[\w.-]+)/sweb\.eval\.x86_64\.[\w.-]+?(?::(?P<tag>[\w.-]+))?")
-"""The name of an instance's image in version 4, which lets only two parts of it be chosen."""
+"""The name of an instance's image in version 4, in which only two parts can be chosen."""
 
 
 class HarnessFailed(RamifyError):
@@ -61,7 +61,7 @@ class Harness:
 
 
 def find(python: str) -> Harness:
-    """Find the harness of an interpreter. A relative path is made absolute, as the harness runs in other folders.
+    """Find the harness that an interpreter has. A relative path is made absolute, as the harness runs in other folders.
 
     Raises:
         UsageError: there is no such interpreter, it has no swebench, or the major version is not 4 or 5.
@@ -153,12 +153,13 @@ def _row(harness: Harness, instance: Instance) -> Mapping[str, object]:
 
 
 def _run_id(folder: Path) -> str:
-    """The id of the run: a digest of the rows and patches, so that their results are found again."""
+    """The id of the run: a digest of the rows and patches, so that the results of an earlier run with the same ones are
+    found."""
     content = b"".join((folder / name).read_bytes() for name in ("dataset.json", "preds.json"))
     return f"ramify-{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def _environment() -> dict[str, str]:
-    """The environment without the variables that point to our own packages."""
+    """The environment without the variables that point to Ramify's own packages."""
     ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSAFEPATH"}
     return {key: value for key, value in os.environ.items() if key not in ours}

@@ -1,7 +1,7 @@
-"""Grades by an eval script: applies the patch to the image's repository, runs the script, and reads its log.
+"""Grades with an eval script: applies the patch to the image's repository, runs the script, and reads its log.
 
-Law: the steps are those of the official harness in its container (5.0.2, `harness/run_evaluation.py`), but in our own
-sandbox, without a network.
+Invariant: the steps are those of the official harness in its container (5.0.2, `harness/run_evaluation.py`), but in
+Ramify's own sandbox, without a network.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _apply(box: Sandbox, patch: bytes, left_at: str) -> None:
     box.write(PATCH, patch)
     refusal = b""
     for way in WAYS:
-        if refusal:  # what a failed attempt left behind would make the next one fail as well
+        if refusal:  # otherwise, what a failed attempt left behind would make the next one fail as well
             box.exec(["/bin/bash", "-c", "git checkout -- . ; git clean -fd"], timeout_s=GIT_TIMEOUT_S)
         done = box.exec([*way, PATCH], timeout_s=GIT_TIMEOUT_S)
         if done.exit_code == 0:
@@ -123,8 +123,8 @@ def _left(box: Sandbox, reader: Reader) -> dict[str, bytes]:
 def _read(
     provider: Provider, base: Snapshot, reader: Reader, left: Mapping[str, bytes], tests: ExecResult
 ) -> tuple[ExecResult, str]:
-    """Run a set's own program on the logs, in a fork of the base state, where there are no files or processes of the
-    tests. Returns its output between the markers of a log, and why that cannot be used (empty: it can)."""
+    """Run a set's own program on the logs, in a fork of the base state, which has no files or processes of the tests.
+    Returns its output between the markers of a log, and why that cannot be used (empty: it can)."""
     if tests.exit_code:
         return tests, f"the eval script ended with exit code {tests.exit_code} before the logs could be read"
     with provider.at(base) as box:
