@@ -81,7 +81,7 @@ class TestScores:
         attempts = [Attempt("a", "done", "revealed", facts=facts), Attempt("b", "infra", "revealed", error="no disk")]
         (tmp_path / "results.jsonl").write_text("".join(json.dumps(each.to_row()) + "\n" for each in attempts))
         assert read(tmp_path, ["a"]) == {"a": Played(True, 3)}
-        for chosen, said in ((None, "such as b: no disk; run it again"), (["a", "c"], "such as c: not begun")):
+        for chosen, said in ((None, "such as b: no disk; run it again"), (["a", "c"], "such as c: not started")):
             with pytest.raises(UsageError, match=f"1 of 2 searches did not come to an end, {said}"):
                 read(tmp_path, chosen)
 

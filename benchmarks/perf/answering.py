@@ -1,5 +1,5 @@
-"""A chat completions server in this process, which answers at once and without streaming, and what those that answer
-need to read questions and to call tools."""
+"""A chat completions server in this process, which answers at once and without streaming, and helpers for answering: to
+read questions and to call tools."""
 
 from __future__ import annotations
 

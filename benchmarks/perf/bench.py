@@ -1,4 +1,4 @@
-"""What the scripts share in one process: the engine, our provider, and the repositories, ready for both sides."""
+"""Resources that the scripts share in one process: the engine, our provider, and the repositories for both sides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Bench:
 
     def __init__(self, kind: str, seed: int, cold: bool, held: ExitStack, work: Path) -> None:
         self.kind = kind
-        """The sandbox of our side: `docker` or `namespace`."""
+        """The kind of sandbox on our side: `docker` or `namespace`."""
         self.cold = cold
         """Whether tests run only in new processes, never in copies of a warm one."""
         self.rng = Random(seed)

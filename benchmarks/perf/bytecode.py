@@ -1,4 +1,4 @@
-"""Wrong verdicts because of stale byte code, compared with the same in one container by `docker exec`.
+"""Counts wrong verdicts because of stale byte code, compared with the same edits by `docker exec` in one container.
 
 Quick edits may leave a file's size and the second of its modification time unchanged. A test after each edit shows
 which edit it saw.

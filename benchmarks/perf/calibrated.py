@@ -1,9 +1,9 @@
-"""A simulated developer and judge with the interface of a model, whose rates were read out of real lines of work.
+"""A simulated developer and judge with the interface of a model, whose rates were measured on real lines of work.
 
 Only the model is simulated. It edits real repositories: a right fix is the reference patch, a wrong one a variant of it
 that the hidden tests refuse (`benchmarks.perf.variants`), so it is partly right, wrong, or breaks what worked, as often
-as the variants of the task are. Its tests are hidden tests in a new file. It learns what the program tells it, and
-nothing else. What is drawn, for each line of work:
+as the variants of the task are. Its tests are hidden tests in a new file. It learns only what the program tells it.
+These are drawn for each line of work:
 
 - **the first fix** is right with probability `right`. Measured: 29 of 30 (`docs/figures.md`); lower rates stand for
   harder issues;
@@ -14,7 +14,7 @@ nothing else. What is drawn, for each line of work:
   in the source, and the test looks for it. Measured: each of 18 lines on libraries wrote a test that shows the issue.
   The tests of 13 lines were run on the reference patch, and those of 5 lines fail there; the tests of 5 others detected
   15 of 17 wrong variants;
-- **a correction** follows where a test of its own fails, an existing test is newly broken, or a reviewer gives the
+- **a correction** follows if a test of its own fails, an existing test is newly broken, or a reviewer gives the
   change less than `ACCEPTS`. It is right as often as a first fix, and never a mistake that the line has made. A line
   makes at most `MOST_FIXES` fixes, then it submits. Measured: one first fix was wrong, and corrected;
 - **the judge's score** of a change is one of those that real readers gave to right and to wrong patches. With
@@ -25,7 +25,7 @@ nothing else. What is drawn, for each line of work:
 - **a vote** is for the change with the highest score, minus `HEEDS` times the share of the attempts' tests that fail
   with it, as far as the judge is shown these.
 
-Assumed, for want of measurements: lines of a task are independent, and what a second round is told makes no fix better.
+Assumed, without measurements: lines of a task are independent, and what a second round is told makes no fix better.
 
 The draws of the n-th line on a task depend on the seed, the task and n only, so that searches can be compared in pairs.
 Each draw has random numbers of its own, so that lines at different rates are as alike as the rates are.
@@ -60,15 +60,15 @@ from benchmarks.perf.variants import Variant
 RIGHT = 29 / 30
 """How often the first fix of a real line was right."""
 COMPLETE = 15 / 17
-"""The share of wrong variants that the tests of real lines detect, where the reference patch passes these tests."""
+"""The share of wrong variants that the tests of real lines detect, if the reference patch passes these tests."""
 OWN_WAY = 5 / 13
-"""The share of lines none of whose tests passes with the reference patch."""
+"""The share of lines for which none of their tests passes with the reference patch."""
 RIGHT_SCORES = (
     0.12, 0.20, 0.35, 0.72, 0.80, 0.80, 0.85, 0.85, 0.85, 0.92, 0.92, 0.93, 0.95, 0.95, 0.95, 0.96, 0.98,
 )  # fmt: skip
-"""What readers gave to 17 right patches that came without a test."""
+"""The scores that readers gave to 17 right patches that came without a test."""
 WRONG_SCORES = (0.01, 0.02, 0.02, 0.02, 0.02, 0.02, 0.03, 0.03, 0.03, 0.03, 0.05, 0.05, 0.08, 0.12, 0.12)
-"""What they gave to 15 wrong ones."""
+"""The scores that readers gave to 15 wrong patches."""
 MOST_FIXES = 3
 HEEDS = 0.5
 
@@ -127,7 +127,7 @@ Change = frozenset[tuple[tuple[str, str], int]]
 
 
 def change_of(patch: str, paths: Iterable[str]) -> Change:
-    """What a git patch in a text changes of some files, however git shows it."""
+    """The changes that a git patch in a text makes to some files, however git shows them."""
     counts, path = Counter[tuple[str, str]](), ""
     for line in patch.splitlines():
         if line.startswith("+++ "):
@@ -144,22 +144,22 @@ class Rates:
     """Probabilities, in [0, 1]."""
 
     right: float = RIGHT
-    """That a fix is right."""
+    """The probability that a fix is right."""
     complete: float = COMPLETE
-    """That a test fails with every wrong fix."""
+    """The probability that a test fails with every wrong fix."""
     own_way: float = OWN_WAY
-    """That a test fails with the fixes of lines that do not have it."""
+    """The probability that a test fails with the fixes of lines that do not have it."""
     fooled: float = 0.0
-    """That a wrong change looks right to the judge."""
+    """The probability that a wrong change looks right to the judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the developer knows of a task."""
+    """What the developer knows about a task."""
 
     instance: Instance
     right: Sequence[Variant]
-    """The reference patch comes first."""
+    """The variants; the reference patch comes first."""
     wrong: Sequence[Variant]
     base: Variant
     """The base state as a variant without a patch."""
@@ -219,9 +219,9 @@ class Line:
     tests: Mapping[str, str]
     """The test files that it writes."""
     mark: str = ""
-    """What its fixes leave in the source for its tests; empty: nothing."""
+    """The mark that its fixes leave in the source for its tests; empty: none."""
     fixes: list[Variant] = field(default_factory=list)
-    """Those that it has made."""
+    """The fixes that it has made."""
     answers: int = 0
 
 
@@ -284,7 +284,7 @@ class CalibratedDeveloper:
         told = "\n".join(str(message.get("content") or "") for message in messages[(said or [0])[-1] + 1 :])
         mark = _MARK.match(str(messages[said[-1]].get("content"))) if said else None
         number, answer = (int(mark[1]), int(mark[2])) if mark else (-1, 0)
-        if not mark or self._lines[number].answers != answer:  # another line has gone on from here
+        if not mark or self._lines[number].answers != answer:  # another line has continued from here
             begun = self.line(len(self._lines))
             if mark:
                 begun.tests, begun.mark = self._lines[number].tests, self._lines[number].mark
@@ -325,8 +325,8 @@ class CalibratedDeveloper:
         return self._score(change_of(text, self._known.paths), self._known.verdict(text.encode()))
 
     def _reviewed(self, question: str) -> dict[str, Any]:
-        """What a judge says of a change, or of several from which the search is to go on; all that it may be asked is
-        in the answer."""
+        """A judge's answer about a change, or about several from which the search is to continue. It covers every
+        question that a judge can be asked."""
         scores = {letter: self._scored(text) for letter, text in by_letter(_CHANGE, question).items()}
         score = self._scored(question)
         items = [int(number) for number in _ITEM.findall(question.rpartition(_CHECKLIST)[2])]
@@ -363,8 +363,8 @@ def _failing(question: str) -> dict[str, float]:
 
 
 def _mistakes(known: Known, wrong: Variant) -> dict[str, str]:
-    """How hidden tests fail with a wrong fix, where they fail otherwise in the base state. Parametrised ones are left
-    out."""
+    """How hidden tests fail with a wrong fix, if they fail in another way in the base state. Parametrised tests are
+    left out."""
     errors = {test: error_of(message) for test, message in wrong.messages.items() if "[" not in test}
     before = {test: error_of(message) for test, message in known.base.messages.items()}
     return {test: error for test, error in errors.items() if error and before.get(test, error) != error}

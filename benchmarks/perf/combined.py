@@ -1,4 +1,4 @@
-"""Whether it pays to fuse branches: searches for the repairs of two bugs at once, with a simulated developer.
+"""Measures whether it pays to fuse branches: searches for the repairs of two bugs at once, by a simulated developer.
 
     ramify bench synthesize REPOSITORY --out BUGS --lines 0
     python -m benchmarks.perf.combined BUGS/train.jsonl... --out DIR [--seeds 0,1,2] [--finds 0.3]
@@ -31,7 +31,7 @@ from benchmarks.perf.second_round import ramify
 from benchmarks.perf.table import line
 
 ARMS = {"mcgs": (), "without fusion": ("search.name=mcts", "search.c=0.1", "search.alpha=0.25")}
-"""Settings beside those of the recipe."""
+"""Settings in addition to those of the recipe."""
 Row = Mapping[str, Any]
 
 
@@ -105,7 +105,7 @@ def _tasks(bugs: Path, given: Namespace) -> Iterator[Row]:
 
 
 def _runs(given: Namespace, arm: str, seed: str, url: str) -> list[Ran]:
-    """The runs of a batch, which is filled."""
+    """Fill a batch and return its runs."""
     out = given.out / f"{arm}-{seed}"
     settings = (f"model.base_url={url}", "model.stream=false", *ARMS[arm])
     flags = ["--reveal-tests", "--model", "openai/developer", "--recipe", "mcgs", "--rollouts", "4", "--seed", seed]

@@ -1,4 +1,4 @@
-"""Whether a tree of work pays for itself: efforts compared on real tasks, with a calibrated developer.
+"""Measures whether a tree of work pays for itself: compares efforts on real tasks, with a calibrated developer.
 
     python -m benchmarks.perf.efforts_sim SOURCE --out DIR [--seeds 20] [--right 0.967,0.75,0.5,0.3] [--fooled 0,0.5]
     python -m benchmarks.perf.efforts_sim SOURCE --out DIR --arms recipes --right 0.5 --fooled 0
@@ -71,8 +71,8 @@ NEEDED: Mapping[str, Mapping[str, Any]] = {
     "policies": {"rollouts": 4, "panel": ("openai/colleague",)},
     "memory": {"rollouts": 4, MEMORY: "memory"},
 }
-"""What is set for recipes that leave it open, by what they need: a second model, who is the same developer, and a
-memory in the folder of the run, which is empty at its beginning."""
+"""Settings for recipes that leave them open, by what they need: a second model, which is the same developer, and a
+memory in the folder of the run, which is empty at first."""
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     each.name: {name: set_to for name, set_to in NEEDED.get(each.needs, {}).items() if name not in each.settings}
     | {"recipe": each.name}
@@ -83,7 +83,7 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
 ARMS = {**EFFORTS, **SYSTEMS}
 """Settings by name."""
 BASELINE = "four lines, votes"
-"""What the others are compared with, in pairs."""
+"""The arms that the others are compared with, in pairs."""
 DRAWS = 2000
 """Of the bootstrap."""
 
@@ -122,7 +122,7 @@ def table(runs: Iterable[Ran]) -> Iterator[str]:
 
 
 def cells(ran: Sequence[Ran], against: Sequence[Ran]) -> tuple[str, ...]:
-    """What runs resolved, what one took, and the difference from others, in pairs, if there are any."""
+    """The share that runs resolved, the cost of one, and the paired difference from other runs, if there are any."""
     resolved = share(sum(run.resolved for run in ran), len(ran))
     means = (f"{fmean(column):.1f}" for column in ([r.requests for r in ran], [r.test_runs for r in ran]))
     return (resolved, *means, difference(ran, against) if against else "")
@@ -145,7 +145,7 @@ def _mean(tasks: Sequence[Sequence[int]]) -> float:
 
 @contextmanager
 def remembered(folder: Path) -> Iterator[None]:
-    """In the block, the same tests are not run twice on the same files."""
+    """Within the block, do not run the same tests twice on the same files."""
     results, run_restored = Results(folder), suite.run_restored
 
     def find(*given: Any) -> SuiteReport:
@@ -169,7 +169,7 @@ def _measured(
     rules: Rules,
     files: Mapping[str, bytes] = suite.NO_FILES,
 ) -> tuple[str, ...]:
-    """What the result of `suite.run_restored` depends on."""
+    """A key of everything that the result of `suite.run_restored` depends on."""
     changed = [change.path for change in provider.changes(base, snapshot) if change.path not in put_back]
     with provider.at(snapshot) as box:
         found = {path: box.read(path) for path in changed} | dict(files)
@@ -229,7 +229,7 @@ class Runs:
 
 
 def known_tasks(given: Namespace) -> list[Known]:
-    """What the developer knows of the tasks of the source, examined in the sandbox."""
+    """What the developer knows about the tasks of the source, examined in the sandbox."""
     out = Path(given.out)
     source = open_source(given.source, out / "source")
     found = []

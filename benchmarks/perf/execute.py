@@ -1,4 +1,4 @@
-"""A command in a running sandbox, compared with `docker exec`, and how late a runaway command is ended."""
+"""Measures a command in a running sandbox, compared with `docker exec`, and how late a runaway command is ended."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _by_sdk(box: Container) -> float:
 
 
 def lateness(bench: Bench, n: int) -> Row:
-    """How long after its deadline a command is gone that ignores signals and has a child in another session."""
+    """How long after its deadline a command has ended that ignores signals and has a child in another session."""
     late = []
     for _ in range(n):
         with bench.provider(TINY).at(bench.base(TINY)) as fork:

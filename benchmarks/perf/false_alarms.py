@@ -1,9 +1,9 @@
-"""How often the check for hard-coded answers (`agent.evaluate.hard_coded`) flags a patch that is right.
+"""Measures how often the check for hard-coded answers (`agent.evaluate.hard_coded`) flags a patch that is right.
 
     python -m benchmarks.perf.false_alarms SOURCE...
 
-Every reference patch of the sets is checked against the cases of the issue and of all tests that it repairs, the hidden
-ones included: a solver's check sees no more than that.
+Every reference patch of the sets is checked against the cases of the issue and of all tests that it repairs, including
+the hidden ones. A solver's check never sees more than that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _signs(instance: Instance) -> list[str]:
-    """The signs in the reference patch."""
+    """The signs of hard-coded answers in the reference patch."""
     folder = instance.task.workspace.path
     assert folder is not None
     cases = cases_of_issue(instance.task.statement)

@@ -1,4 +1,4 @@
-"""The interface of landscapes, which simulate expansions without a sandbox: where each leads, its value, its cost.
+"""The interface of landscapes, which simulate expansions without a sandbox: their results, values and costs.
 
 A landscape is a pure function of its seed: the k-th child of a state is always the same. Every true value is in [0, 1],
 and an optimum has exactly 1. Only the standard library is imported, so that the searches of other libraries can run on
@@ -17,16 +17,16 @@ State = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One proposal: where it leads, and its properties."""
+    """One proposal: the state that it leads to, and its properties."""
 
     state: State
-    """Never the state that it was made in."""
+    """The state that it leads to, which is never the state that it was made in."""
     prior: float = 1.0
-    """How likely the policy thinks it is right, in [0, 1]."""
+    """How likely the policy thinks the proposal is right, in [0, 1]."""
     cost: float = 1.0
-    """The cost of proposing and measuring it, above 0, in units of budget."""
+    """The cost of proposing and measuring the proposal, above 0, in units of budget."""
     file: str = ""
-    """The file that it edits."""
+    """The file that the proposal edits."""
 
 
 class Landscape(Protocol):
@@ -34,7 +34,7 @@ class Landscape(Protocol):
 
     @property
     def seed(self) -> int:
-        """Determines everything that is random."""
+        """The seed that determines everything random."""
         ...
 
     @property
@@ -56,16 +56,16 @@ class Landscape(Protocol):
         ...
 
     def tests(self, state: State) -> Mapping[str, bool]:
-        """Which tests pass; none where a landscape has no tests."""
+        """Which tests pass; none if the landscape has no tests."""
         return {}
 
     def fused(self, ours: State, theirs: State) -> State | None:
-        """The state with the edits of both; None if they conflict, as always where states never meet."""
+        """The state with the edits of both; None if they conflict, which is always so if states never meet."""
         return None
 
 
 class Curve:
-    """What a run would have answered after each amount of budget."""
+    """The answer that a run would have given after each amount of budget."""
 
     def __init__(self) -> None:
         self.spent = 0.0

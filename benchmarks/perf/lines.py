@@ -1,4 +1,4 @@
-"""What real lines of work came to, and what a judge said of their answers: the rates to calibrate simulations by.
+"""Reports the results of real lines of work and a judge's scores of their answers: rates for calibrating simulations.
 
     python -m benchmarks.perf.lines BATCH...
 
@@ -21,7 +21,7 @@ from benchmarks.perf.table import share, table
 from benchmarks.reports.report import read_graded
 
 ACCEPTS = 0.5
-"""The score from which on a judge calls a patch right."""
+"""The lowest score with which a judge calls a patch right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,21 @@ class Answer:
 
     instance_id: str
     right: bool
-    """Whether the hidden tests say so."""
+    """Whether the answer is right according to the hidden tests."""
     reproduced: bool
-    """Whether a test that it adds fails without it and passes with it."""
+    """Whether it adds a test that fails without the answer and passes with it."""
     score: float | None
-    """What the judge gave the state, in [0, 1]; None if it was not asked."""
+    """The judge's score of the state, in [0, 1]; None if the judge was not asked."""
     requests: int
-    """The number of requests that proposed it."""
+    """The number of requests that it took to propose the answer."""
     judged: int
-    """The requests of the judge."""
+    """The number of the judge's requests."""
     measurements: int
     """The test runs."""
 
 
 def answers(batch: Path) -> Iterator[Answer]:
-    """The answers of a batch that are graded.
+    """Read the graded answers of a batch.
 
     Raises:
         UsageError: the folder is not a batch.
@@ -79,7 +79,7 @@ def _score(directory: Path) -> float | None:
 
 
 def rates(found: Sequence[Answer]) -> str:
-    """The rates, one a line."""
+    """The rates, one on each line."""
     lines = [
         ("right", _share(each.right for each in found)),
         ("with a test of its own that shows the issue", _share(each.reproduced for each in found)),

@@ -1,4 +1,4 @@
-"""How fluent the page of a large run is: the cost of making it, and the time for a frame while a person uses it.
+"""Measures how fluent the page of a large run is: the cost of making it, and the time for a frame while it is used.
 
     python -m benchmarks.perf.page --states 5000
 

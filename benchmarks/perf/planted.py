@@ -114,7 +114,7 @@ def _compare_all(
     limit_s: float,
 ) -> None:
     """Print which of all tests below a folder the bug breaks: those that fail with it and not without it. `report` is
-    that of the fix by its scope."""
+    the fix's report by its scope."""
     known = measurer.baseline.report
     files = {file_of(test) for test in (*known.outcomes, *known.late)}
     tests = sorted(file for file in files if file.startswith(within))

@@ -1,7 +1,7 @@
 """Checks a refactoring in the style of RefactorBench: what is defined, what is gone, what refers to it, and the tests.
 
 `benchmarks.perf.refactorings` writes a copy for each task. It runs in a folder just below the repository's root, and
-says of no place that it is wrong.
+does not reveal which places are wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TASK: dict[str, Any] = {}
 
 
 def names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
-    """The dotted names of what is defined, imported or assigned in a module, in its classes, and of parameters."""
+    """The dotted names of everything that a module and its classes define, import or assign, and of parameters."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             given = node.args
@@ -40,7 +40,7 @@ def names(tree: ast.AST, prefix: str = "") -> Iterator[str]:
 
 
 def there(place: str) -> bool:
-    """Whether there is such a `FILE::NAME`, or such a file."""
+    """Whether this `FILE::NAME`, or this file, exists."""
     path, _, name = place.partition("::")
     file = ROOT / path
     return file.is_file() and (not name or name in names(ast.parse(file.read_bytes())))
@@ -48,7 +48,7 @@ def there(place: str) -> bool:
 
 @cache
 def code(file: Path) -> str:
-    """The code of a file in one layout, without comments and docstrings."""
+    """The code of a file in a uniform layout, without comments and docstrings."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
@@ -58,7 +58,7 @@ def code(file: Path) -> str:
 
 
 def files(glob: str, *, tests: bool) -> Iterator[Path]:
-    """The sources that match: those of tests, or all others."""
+    """The source files that match: either test files, or all others."""
     for file in ROOT.rglob("*.py"):
         path = file.relative_to(ROOT)
         if fnmatch(str(path), glob) and ("tests" in path.parts) is tests and not file.is_relative_to(Path.cwd()):
@@ -66,7 +66,7 @@ def files(glob: str, *, tests: bool) -> Iterator[Path]:
 
 
 def adapt() -> None:
-    """Change the tests as the task asks, for a grader puts them back."""
+    """Change the tests as the task asks, since a grader has restored the original ones."""
     for glob, pattern, new in TASK["then"]:
         for file in files(glob, tests=True):
             file.write_text(re.sub(pattern, new, file.read_text("utf-8")), "utf-8")

@@ -1,7 +1,7 @@
 """Refactorings of published packages, laid out like RefactorBench.
 
     python -m benchmarks.perf.refactorings FOLDER             write the folder
-    python -m benchmarks.perf.refactorings FOLDER --check     and grade nothing, half and all of each change
+    python -m benchmarks.perf.refactorings FOLDER --check     also grade each change undone, half done and done
 
 The tasks are in `refactorings.toml`. Half of a change is all that defines a name; the rest is what refers to it.
 """
@@ -40,30 +40,30 @@ class Project:
 
     package: str
     tests: list[str]
-    """What pytest is given."""
+    """The arguments for pytest."""
     passed: int
-    """The fewest tests that pass."""
+    """The minimum number of tests that have to pass."""
     source: str = ""
     """The folder with its packages; "" for the top."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refactoring:
-    """A task. Places are `FILE::NAME`; a change is the files, a pattern, and what replaces it."""
+    """A task. Places are `FILE::NAME`; a change consists of files, a pattern, and its replacement."""
 
     name: str
     project: str
     lazy: str
     """The instruction."""
     then: list[list[str]]
-    """The changes of what refers to it."""
+    """The changes of everything that refers to it."""
     defined: list[str]
     gone: list[str]
     kept: list[str] = field(default_factory=list)
     first: list[list[str]] = field(default_factory=list)
     """The changes of what is defined."""
     move: list[str] = field(default_factory=list)
-    """From, to, the pattern of the text that is moved, and what stands before it in the new file."""
+    """The old file, the new file, the pattern of the text that is moved, and the text before it in the new file."""
     forbidden: list[list[str]] = field(default_factory=list)
     """Files and patterns in addition to those of `then`."""
 
@@ -120,7 +120,7 @@ def read() -> tuple[dict[str, Project], list[Refactoring]]:
 
 
 def write(folder: Path, projects: Mapping[str, Project], tasks: Sequence[Refactoring]) -> None:
-    """Write the tasks as a folder like RefactorBench. Nothing but what is written is left of what was there."""
+    """Write the tasks as a folder like RefactorBench's. Anything else in the folder is removed."""
     for name in ("problems", "tests", "scripts", "repositories"):
         shutil.rmtree(folder / name, ignore_errors=True)
     pairs = {}
@@ -151,13 +151,13 @@ def check(folder: Path, tasks: Sequence[Refactoring], provider: Provider) -> Ite
 
 
 def unchanged(files: Files) -> Files:
-    """The files as they are, but for a comment in one, for an empty patch is not graded."""
+    """The files with only a comment added to one of them, since an empty patch is not graded."""
     path = next(path for path in files if path.endswith(("conftest.py", "tests.py", "tests/__init__.py")))
     return {**files, path: files[path] + "# unchanged\n"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the folder, and print what is asked for."""
+    """Write the folder, and print the grades if the command line asks for them."""
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--check", action="store_true", help="grade the base state, half of each change, and all of it")

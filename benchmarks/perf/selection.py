@@ -1,4 +1,4 @@
-"""How often the right patch is chosen among several, by each way to choose, on candidates whose verdict is known.
+"""Measures how often each way to choose among several patches chooses a right one, on candidates with known verdicts.
 
     python -m benchmarks.perf.selection SOURCE --out DIR [--sets 400]
 
@@ -44,7 +44,7 @@ FOLLOWS = 0.9
 HEEDS = 0.8
 """The probability that a judge who reads the matrix follows it."""
 MOST_TESTS = 3
-"""Tests that a candidate has at most."""
+"""The maximum number of tests of a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OwnTest:
 
     name: str
     asserts: str = ""
-    """How the hidden test fails with the author's patch; empty: that it passes."""
+    """How the hidden test fails with the author's patch; empty: it passes."""
 
     def end(self, variant: Variant) -> Cell:
         """How the test ends with a patch."""
@@ -68,7 +68,7 @@ class Case:
     base: Variant
     variants: Sequence[Variant]
     tests: Sequence[Sequence[OwnTest]]
-    """The tests of each candidate; none of them may have any."""
+    """The tests of each candidate; a candidate can have none."""
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -127,7 +127,7 @@ def _candidate(node: NodeId, variant: Variant, tests: Sequence[OwnTest]) -> Cand
 
 
 def cases(variants: Sequence[Variant], count: int, given: Namespace, rng: Random) -> Iterator[Case]:
-    """Sets of candidates of one task, none of which breaks a test; none where all of them are right, or wrong."""
+    """Sets of candidates of one task, none of which breaks a test; none if all candidates are right, or all wrong."""
     base = variants[0]
     right = [each for each in variants[1:] if each.right]
     wrong = [each for each in variants[1:] if not each.right and not each.breaks]
@@ -139,7 +139,7 @@ def cases(variants: Sequence[Variant], count: int, given: Namespace, rng: Random
 
 
 def _tests(variant: Variant, base: Variant, given: Namespace, rng: Random) -> list[OwnTest]:
-    """Tests that fail in the base state and pass with the variant; none where it has none."""
+    """Tests that fail in the base state and pass with the variant; none if there are no such tests."""
     honest = [OwnTest(name) for name in sorted(variant.passed - base.passed)]
     misled = [
         OwnTest(name, how)
@@ -153,7 +153,7 @@ def _tests(variant: Variant, base: Variant, given: Namespace, rng: Random) -> li
 
 
 def _ranked(q: float = 0.0, *, tested: bool = True, heeds: float = 0.0) -> Callable[[Case, int], NodeId]:
-    """The choice by a tournament; without a judge where q is 0, and without the matrix where not `tested`."""
+    """Choose by a tournament, without a judge if q is 0, and without the matrix unless `tested`."""
 
     def way(case: Case, seed: int) -> NodeId:
         judge = SimulatedJudge(case, q, heeds, seed) if q else None
@@ -164,7 +164,7 @@ def _ranked(q: float = 0.0, *, tested: bool = True, heeds: float = 0.0) -> Calla
 
 
 def _matrix_first(q: float) -> Callable[[Case, int], NodeId]:
-    """The choice by votes among those whose score by the matrix is best, which no run does."""
+    """Choose by votes among the candidates with the best score by the matrix. No run does this."""
 
     def way(case: Case, seed: int) -> NodeId:
         candidates = case.candidates

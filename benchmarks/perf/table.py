@@ -1,4 +1,4 @@
-"""Markdown tables, also of findings and their goals, and shares with their intervals."""
+"""Writes Markdown tables, tables of findings with their goals, and shares with their intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Row:
     what: str
     ours: str
     usual: str
-    """As `ours`, for the usual way; "" if there is none."""
+    """The same as `ours` for the usual way; "" if there is none."""
     n: int
     figure: str
     """The figure that the goal applies to."""
@@ -28,13 +28,13 @@ class Row:
     """None: there is no goal, or it could not be tested."""
 
     def cells(self) -> tuple[str, ...]:
-        """In the order of the headings."""
+        """The cells, in the order of the headings."""
         met = "" if self.met is None else "yes" if self.met else "**no**"
         return (self.what, self.ours, self.usual, str(self.n), self.figure, self.goal, met)
 
 
 def less(what: str, ours: Sample, usual: Sample, goal: float) -> Row:
-    """A row with the goal that ours takes at most one `goal`-th of the usual way's time."""
+    """A row whose goal is that our side takes at most one `goal`-th of the usual way's time."""
     factor = ratio(usual, ours)
     figure = f"{shortened(factor)}x less"
     return Row(what, str(ours), str(usual), len(ours.seconds), figure, f"{goal:g}x less", factor >= goal)
@@ -52,7 +52,8 @@ def at_least(what: str, ours: str, n: int, value: float, goal: float, unit: str)
 
 
 def shortened(value: float, *, up: bool = False) -> str:
-    """The significant digits, rounded down or up, never towards a goal: 19.96 becomes 19.9, or 20.0."""
+    """A number with few significant digits, rounded down or up, but never towards a goal: 19.96 becomes 19.9, or
+    20.0."""
     digits = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
     whole = math.ceil if up else math.floor
     return f"{whole(round(value * 10**digits, 6)) / 10**digits:.{digits}f}"

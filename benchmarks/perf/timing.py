@@ -1,4 +1,4 @@
-"""Times several ways of doing the same, side by side."""
+"""Times several ways of doing the same thing, side by side."""
 
 from __future__ import annotations
 

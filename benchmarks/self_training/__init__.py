@@ -1,2 +1,2 @@
-"""Self-training: collect searches with the present policy, learn a new one from them, and keep it only if it is
+"""Self-training: collect searches with the present policy, learn a new policy from them, and keep it only if it is
 better."""

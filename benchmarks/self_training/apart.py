@@ -16,7 +16,7 @@ def require_apart(tasks: Sequence[Instance], held_out: Sequence[Instance], learn
     """Check that no bug is on both sides. `learned` are the ids of the bugs that earlier rounds learned from.
 
     Raises:
-        UsageError: a bug is on both sides, or a function, as far as the sources tell.
+        UsageError: a bug is on both sides; or a function is, if the sources tell the bugs' functions.
     """
     used = {bug.id for bug in tasks} | set(learned)
     _refuse("are in --tasks, of this round or an earlier one,", [bug.id for bug in held_out if bug.id in used])
@@ -38,5 +38,5 @@ def _refuse(where: str, both: list[str]) -> None:
 
 
 def _function(bug: Instance) -> str:
-    """The text of the bug's function, which synthetic bugs have (`ramify bench synthesize`); else empty."""
+    """The text of the bug's function, which only synthetic bugs have (`ramify bench synthesize`); else empty."""
     return str(bug.hidden.row.get("code", ""))

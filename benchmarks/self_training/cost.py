@@ -1,4 +1,4 @@
-"""What a round will cost: its limits, and an estimate by what earlier rounds of the registry have cost."""
+"""Estimates what a round will cost, from its limits and from what earlier rounds of the registry cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.self_training.playing import Conditions
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What one search has cost."""
+    """The cost of one search."""
 
     states: int
     tokens: int
@@ -26,8 +26,8 @@ class _Search:
 
 
 def planned(folder: Path, name: str, tasks: int, held_out: int, conditions: Conditions, max_steps: int | None) -> str:
-    """What the round `name` may cost and, by earlier rounds in `folder`, probably will. The held-out bugs are searched
-    twice. `max_steps`: of the training; -1: as many as one epoch has; None: nothing is trained."""
+    """Describe what the round `name` costs at most and, going by earlier rounds in `folder`, probably. The held-out
+    bugs are searched twice. `max_steps`: steps of the training; -1: one epoch; None: nothing is trained."""
     most = conditions.max_tried * (tasks + 2 * held_out)
     steps = {None: "no training", -1: "one epoch of training"}.get(
         max_steps, f"at most {counted(max_steps or 0, 'step')} of training"
@@ -43,7 +43,7 @@ def planned(folder: Path, name: str, tasks: int, held_out: int, conditions: Cond
 
 
 def _searches(rounds: Sequence[Path], part: str) -> list[_Search]:
-    """The searches of one part of these rounds. Those that cannot be read are left out."""
+    """The searches of one part of these rounds. Searches that cannot be read are left out."""
     found = []
     for batch in (place / part for place in rounds if (place / part).is_dir()):
         with suppress(RamifyError):
@@ -62,7 +62,7 @@ def _estimate(learning: Sequence[_Search], tasks: int, comparing: Sequence[_Sear
 
 
 def _training(rounds: Sequence[Path]) -> str:
-    """What the latest training took; empty if there was none, or it did not say."""
+    """What the latest training took; empty if there was none, or if it was not recorded."""
     files = [place / "training" / "metrics.json" for place in rounds]
     for file in reversed([file for file in files if file.is_file()]):
         with suppress(ValueError, KeyError):

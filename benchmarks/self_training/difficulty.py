@@ -29,7 +29,7 @@ def rates(runs: Iterable[Path]) -> dict[str, float]:
 
 
 def rollout_rates(runs: Iterable[Path]) -> dict[str, float]:
-    """As `rates`, for chat policies: the share of rollouts that succeeded."""
+    """The same as `rates` for chat policies: the share of rollouts that succeeded."""
     found: dict[str, float] = {}
     for path in runs:
         with Run.read(path) as run:

@@ -30,7 +30,7 @@ class Conditions:
     """The conditions that are the same for all policies that are compared."""
 
     max_tried: int = 60
-    """The most states that a search may try."""
+    """The maximum number of states that a search tries."""
     width: int = 200
     """The number of edits of a state that are ranked."""
     workers: int = 1
@@ -48,7 +48,7 @@ class Conditions:
 
     @property
     def arguments(self) -> list[str]:
-        """What they are for `ramify bench run`."""
+        """The conditions as arguments of `ramify bench run`."""
         kind = ["--model", "edit", "--search", "best_first", "-c", f"policy.width={self.width}"]
         if self.rollouts:
             kind = ["--search", "best_of_n", "-c", f"search.n={self.rollouts}", "-c", "model.body.logprobs=true"]
@@ -71,7 +71,7 @@ def play(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, 
         command += [f"--slice={conditions.part}"]
     for setting in (*conditions.settings, *flags):
         command += ["-c", setting]
-    env = {"OPENAI_API_KEY": "none"} | os.environ  # our own server asks for no key, the client for any
+    env = {"OPENAI_API_KEY": "none"} | os.environ  # our own server needs no key, but the client insists on one
     with leaving_by_signals():
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env, start_new_session=True)
         with gone_after(process, alone=True):

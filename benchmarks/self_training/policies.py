@@ -1,7 +1,7 @@
-"""The registry of policies: what was learned, from what, and how well it did. A JSON line for each version, never
-rewritten.
+"""The registry of policies: what was learned, from which data, and how well it did. It is a file with a JSON line for
+each version, which is never rewritten.
 
-Law: the present policy is the newest one that was kept. A rollback is a version that is not kept.
+Invariant: the present policy is the newest one that was kept. A rollback is a version that is not kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Policy:
     """`v0`, `v1`, ..."""
     kind: Kind
     path: str = ""
-    """A file of counts or a folder with a checkpoint, relative to the registry; of the first chat policy, absolute."""
+    """A file of counts or a folder with a checkpoint, relative to the registry; absolute for the first chat policy."""
     parent: str = ""
     """The version that made the searches from which this one was learned."""
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from benchmarks.reports.comparison import bootstrap
 log = logging.getLogger(__name__)
 DRAWS = 2000
 MOST_FAILED = 0.05
-"""The largest share of searches that may fail for outside reasons, such as a bug that makes the tests hang."""
+"""The maximum share of searches that may fail for outside reasons, such as a bug that makes the tests hang."""
 FEWEST = 20
 """The fewest bugs for a convincing comparison."""
 
@@ -91,7 +91,7 @@ def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played
     searches failed for outside reasons are left out, as they show nothing.
 
     Raises:
-        UsageError: a share of more than `MOST_FAILED` of the searches failed or was not begun.
+        UsageError: more than the share `MOST_FAILED` of the searches failed or were not started.
     """
     attempts = read_attempts(batch)
     names = list(attempts if chosen is None else chosen)
@@ -99,7 +99,7 @@ def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played
     ended = {name: attempt.facts for name, attempt in begun.items() if attempt.finished and "nodes" in attempt.facts}
     if failed := [name for name in names if name not in ended]:
         first = begun.get(failed[0])
-        why = f"such as {failed[0]}: {(first.error or first.state) if first else 'not begun'}"
+        why = f"such as {failed[0]}: {(first.error or first.state) if first else 'not started'}"
         if len(failed) > MOST_FAILED * len(names):
             searches = counted(len(names), "search", "searches")
             raise UsageError(f"{batch}: {len(failed)} of {searches} did not come to an end, {why}; run it again")
@@ -108,7 +108,7 @@ def read(batch: Path, chosen: Collection[str] | None = None) -> dict[str, Played
 
 
 def common(first: Mapping[str, Played], second: Mapping[str, Played]) -> tuple[dict[str, Played], dict[str, Played]]:
-    """The results of both, reduced to the bugs that both have."""
+    """The results of both, restricted to the bugs that both have."""
     names = [name for name in first if name in second]
     return {name: first[name] for name in names}, {name: second[name] for name in names}
 

@@ -29,7 +29,7 @@ from benchmarks.self_training.playing import Conditions, SomeFailed, flags_of, p
 from benchmarks.self_training.policies import FIRST, Policy, Registry
 
 ROWS: Mapping[Method, str] = {"sft": "sft-masked", "dpo": "preference", "kto": "kto", "grpo": "grpo-tree"}
-"""The rows that a chat policy is trained on, by the method."""
+"""The format of the rows that a chat policy is trained on, by the method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Learning:
     """What to learn, and in which environments."""
 
     kind: Literal["counts", "model", "chat"] = "counts"
-    """`chat`: a chat policy is trained on, by the method `method`."""
+    """`chat`: a chat policy is trained further, by the method `method`."""
     settings: training.TrainingSettings = field(default_factory=training.TrainingSettings)
     train_python: Path | None = None
     serve_python: str = "python3"
@@ -59,12 +59,12 @@ class Round:
     easiest: float = 0.9
     """Tasks are left out if at least this share of the edits tried on them, or of the rollouts, is right."""
     policy: Path | None = None
-    """The checkpoint that a chat policy began as; None: the policy is `edit`."""
+    """The checkpoint that a chat policy started from; None: the policy is `edit`."""
 
 
 def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line: None) -> Policy:
     """Collect searches, learn from them, compare the new version with the present one at equal limits, and keep it if
-    that is convincing (`benchmarks.self_training.scores`). Returns the new version, kept or not.
+    it is convincingly better (`benchmarks.self_training.scores`). Returns the new version, kept or not.
 
     Raises:
         UsageError: the settings select a policy; an environment lacks a package that a model needs; a bug is in both
@@ -106,12 +106,12 @@ def turn(request: Round, folder: Path, tell: Callable[[str], None] = lambda line
 
 
 def _steps(learning: Learning) -> int | None:
-    """The most steps of the training, as for `planned`."""
+    """The maximum number of training steps, as for `planned`."""
     return None if learning.kind == "counts" else learning.settings.max_steps
 
 
 def _played(source: Path, out: Path, flags: Sequence[str], conditions: Conditions, ids: Sequence[str] = ()) -> Path:
-    """As `play`, but searches may fail: `scores.read` decides whether too many did."""
+    """Do the same as `play`, but let searches fail: `scores.read` decides whether too many did."""
     with suppress(SomeFailed):
         play(source, out, flags, conditions, ids)
     return out
@@ -193,7 +193,7 @@ def _playing(request: Round, folder: Path, policy: Policy) -> Iterator[list[str]
 
 
 def _learned(request: Round, folder: Path, batch: Path, now: Policy, name: str) -> Policy:
-    """The next version, learned from the searches of the present one, and not judged yet."""
+    """Learn the next version from the searches of the present one; it is not compared yet."""
     learning, runs, policy = request.learning, runs_in([batch]), Policy(name, request.learning.kind, parent=now.name)
     match learning.kind:
         case "counts":
@@ -231,7 +231,7 @@ def _of_use(request: Round, runs: Sequence[Path]) -> list[Path]:
 
 
 def _trained(policy: Policy, learning: Learning, folder: Path, runs: Sequence[Path], form: str) -> Policy:
-    """The policy, its model trained on rows of this format of the runs.
+    """Return the policy with its model trained on the runs' rows in this format.
 
     Raises:
         UsageError: the runs have no such rows.
