@@ -1,8 +1,8 @@
-"""Generates functions whose source does not say what is right.
+"""Generates functions whose source does not show what is right.
 
 Each line computes one value of the result from the two parameters, by an operator, a variable and a number that are
-drawn: any other would be as likely. What a function is to return is known to its tests alone, so a broken one can be
-told from others only by what a failing test prints.
+drawn: any other would be as likely. Only the tests know what a function has to return, so a broken one can be
+recognised only by what a failing test prints.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from benchmarks.data.clones import git
 from sandboxes.git.command import Git
 
 PROMPTS = {"chat_system": "Repair the function.\n", "chat_task": "{{ issue }}\n"}
-"""Prompts that a tiny model has room for, by the names of those that they replace."""
+"""Prompts that are short enough for a tiny model, by the names of the prompts that they replace."""
 MEANINGS = {"sum": "+", "gap": "-", "area": "*", "rest": "%", "share": "//", "growth": "**"}
 OPERATORS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -137,7 +137,7 @@ def _case(name: str, names: list[str], rng: Random) -> Case:
 
 
 def demonstration(case: Case, rng: Random) -> list[Message]:
-    """How the teacher goes about a case, up to its last answer: what a search would have recorded of it."""
+    """The teacher's work on a case, up to its last answer, as a search would have recorded it."""
     function, path = case.wrong, f"{case.module}.py"
     text = case.files(function.operator)[path]
     place = text.splitlines().index(f"def {function.name}({function.first}, {function.second}):") + 1
@@ -157,7 +157,7 @@ def demonstration(case: Case, rng: Random) -> list[Message]:
 
 
 def exercise(case: Case) -> list[Message]:
-    """Lines to repeat: a model from nothing learns to copy by these long before it would by demonstrations."""
+    """Lines to repeat: from these, an untrained model learns to copy much sooner than from demonstrations."""
     text = "\n".join(case.files(case.wrong.operator)[f"{module}.py"] for module in case.modules)
     shown = "".join(f"{case.module}.py {line.strip()}\n" for line in text.splitlines() if line)
     return [{"role": "user", "content": shown}, {"role": "assistant", "content": shown}]

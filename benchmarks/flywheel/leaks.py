@@ -1,4 +1,4 @@
-"""Checks whether held-out code got into the rows of a training.
+"""Checks whether held-out code got into training rows.
 
 A row is traced to its bug. It is a leak if the bug's repository is held out, or if its function has held-out bugs or is
 a near copy of such a function, regardless of the names of variables. Both the function before it was broken and the

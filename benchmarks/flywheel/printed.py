@@ -1,4 +1,4 @@
-"""What trees add: models that learned from the same searches with and without what the failing tests printed.
+"""Measures what trees add: compares models trained on the same searches with and without the tests' output.
 
     python -m benchmarks.flywheel.printed --out DIR --cpu --train-python PYTHON
 
@@ -110,7 +110,7 @@ def _learned(args: argparse.Namespace, out: Path) -> Iterator[tuple[str, Results
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """A model, by how it is trained."""
+    """A model and how it is trained."""
 
     python: Path
     out: Path
@@ -124,7 +124,7 @@ class _Learned:
         return self.folder / "model"
 
     def results(self) -> dict[str, Results]:
-        """Train the model, and ask it on all bugs; done once."""
+        """Train the model and ask it about all bugs; results that exist already are reused."""
         kept = self.folder / "results.json"
         if not kept.exists():
             training.train(training.plan("sft", [self.out / self.rows], self.settings), self.folder, python=self.python)

@@ -1,6 +1,6 @@
 """The edits of a bug as `mutate` enumerates them, their order by a ranking, and what a search then has to try.
 
-Law: all rankings order the same edits, so all solve the same bugs and differ only in the cost.
+Invariant: all rankings order the same edits, so all solve the same bugs and differ only in the cost.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from agent.files import write_atomically
 from agent.learning.managed_process import STOP_S
 
 TO_END_S = STOP_S + 5
-"""How long a worker may take to end what it has begun."""
+"""Seconds that a worker may take to end what it has started."""
 
 
 def agreed(path: Path, args: Namespace, names: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ def ended(main: Callable[[], int]) -> NoReturn:
 
 
 def end_with_parent() -> None:
-    """For workers of a pool: end this process when its parent ends, even by a kill. What it has begun, such as a
+    """For workers of a pool: end this process when its parent ends, even by a kill. What it has started, such as a
     training, ends with it."""
     parent = parent_process()
     assert parent is not None

@@ -1,8 +1,8 @@
 """Makes warm-up rows for the compact policy from plain Python source, without running tests.
 
 Each function is broken by the operators for synthetic bugs (`benchmarks.data.synthetic`), and the row is the edit that
-restores it. From them a model learns what functions look like, and what in one looks wrong. Law: no row is from a
-function of a repository that is kept apart, from a near copy of one, regardless of the names of variables, or from a
+restores it. From them a model learns what functions look like, and what looks wrong in one. Invariant: no row is from a
+function of a repository that is kept apart, from a near copy of one (regardless of the names of variables), or from a
 folder with the name of such a repository.
 """
 

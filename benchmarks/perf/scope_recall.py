@@ -1,4 +1,4 @@
-"""How many of the tests that a change breaks are in the test files that are ranked nearest to it.
+"""Measures how many of the tests that a change breaks are in the test files that are ranked nearest to it.
 
     python -m benchmarks.perf.scope_recall mutants click==8.2.1 jinja2==3.1.6:trio --count 25
     python -m benchmarks.perf.scope_recall fixes INSTANCES.jsonl

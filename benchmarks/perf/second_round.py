@@ -1,4 +1,4 @@
-"""What a second round of rollouts changes on real tasks in the sandbox, by `mutate` and by a simulated developer.
+"""Measures what a second round of rollouts changes on real tasks, with `mutate` and with a simulated developer.
 
     python -m benchmarks.perf.second_round SOURCE --out DIR [--policies mutate,developer] [--measurements 60]
 

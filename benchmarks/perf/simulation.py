@@ -36,7 +36,7 @@ class _Job:
     number: int
     choice: Choice = field(compare=False)
     move: Move | None = field(compare=False)
-    """Where it leads; None if nothing is proposed, a merge conflicts, or a state is measured again."""
+    """The state that it leads to; None if nothing is proposed, a merge conflicts, or a state is measured again."""
     cost: float = field(compare=False)
 
 

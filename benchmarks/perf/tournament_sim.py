@@ -1,4 +1,4 @@
-"""How often a tournament finds the best of N candidates, compared with a flat vote and with the best noisy score.
+"""Simulates how often a tournament finds the best of N candidates, compared with a flat vote and a noisy score.
 
     python -m benchmarks.perf.tournament_sim --seeds 500
 
