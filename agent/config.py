@@ -1,7 +1,7 @@
 """Configuration: defaults, an effort, a recipe, TOML files and `key=value` overrides become one typed value.
 
-Law: an unknown key is an error, never ignored. Options of a policy, a search or a value belong to its constructor and
-are checked there (`agent.build.composition`).
+Invariant: an unknown key is an error, never ignored. Options of a policy, a search or a value belong to its constructor
+and are checked there (`agent.build.composition`).
 """
 
 from __future__ import annotations

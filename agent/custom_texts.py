@@ -1,6 +1,7 @@
 """Reads the user's own instructions and prompts from the files that the settings name.
 
-Law: a run stores the texts, not only the names of the files, and resumes with them even if the files have changed.
+Invariant: a run stores the texts, not only the names of the files, and resumes with them even if the files have
+changed.
 """
 
 from __future__ import annotations

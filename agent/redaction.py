@@ -1,6 +1,6 @@
 """Removes the secrets of this process's environment from everything that is shown or stored.
 
-Law: only the client that sends a key knows it; nothing that is written holds it.
+Invariant: only the client that sends a key knows it; nothing that is written holds it.
 """
 
 from __future__ import annotations

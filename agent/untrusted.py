@@ -1,7 +1,7 @@
 """Cleans untrusted text (an issue, the output of a command, the content of a file) before a model reads it.
 
-Law: a model reads what a person would see, and no more. Hidden markup is removed from issues (`agent.markup`), colours
-and other control sequences are removed from output, and invisible characters are written as escapes.
+Invariant: a model reads what a person would see, and no more. Hidden markup is removed from issues (`agent.markup`),
+colours and other control sequences are removed from output, and invisible characters are written as escapes.
 
 This does not make a text harmless. Everything that people can see passes, whatever it says; so do look-alike letters,
 white formulas, and the pages behind links. The sandbox keeps an obeyed instruction from doing harm.

@@ -33,7 +33,7 @@ from agent.actions import (
     schema,
 )
 from agent.actions.excerpt import OBSERVATION_BYTES, excerpt, printable
-from agent.engine.review import Review
+from agent.engine.feedback import Feedback
 from agent.errors import MeasureError
 from agent.measure import Outcome, SuiteReport
 from agent.task import Task
@@ -249,7 +249,7 @@ class TestRunningTests:
 
     def show(self, report: SuiteReport, *tests: str, baseline: SuiteReport = SLOW) -> tuple[Observation, Suite]:
         suite = Suite(report)
-        review = Review(suite.task, None, self.BASE, baseline, suite, lambda usage: None, ())  # type: ignore[arg-type]
+        review = Feedback(suite.task, None, self.BASE, baseline, suite, lambda usage: None, ())  # type: ignore[arg-type]
         run = partial(review.tested, self.BASE)
         return apply(RunTests(tests), None, run), suite  # type: ignore[arg-type]  # no sandbox is looked at
 

@@ -231,7 +231,7 @@ def repairing(half: Edit) -> Callable[[Mapping[str, Any]], Reply]:
 def test_treecua_goes_on_in_a_second_run_from_the_best_state_of_the_first(tmp_path, monkeypatch):
     """Every line of work of the first run repairs one half, and every one of the second the other half. A model does
     not read how many seconds a test run took, so that both runs ask the same."""
-    monkeypatch.setattr("agent.engine.review._counts", lambda report: f"{len(report.outcomes)} tests ran.")
+    monkeypatch.setattr("agent.engine.feedback._counts", lambda report: f"{len(report.outcomes)} tests ran.")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     (tmp_path / "issue.md").write_text("Both halves are wrong.")

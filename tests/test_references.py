@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.actions import Observation, Submit
-from agent.engine.review import Review
+from agent.engine.feedback import Feedback
 from agent.evaluate.references import tracked
 from agent.measure import Outcome, SuiteReport
 from sandboxes import Change, Provider, Snapshot, Workspace
@@ -110,7 +110,7 @@ def test_a_state_is_searched_once_in_an_answer_that_tests_and_submits(provider: 
         state = box.snapshot()
     suite, counted = Suite(SuiteReport({"t.py::a": Outcome.PASSED})), Counted()
     given: Any = (suite.task, counted, base, suite.report, suite, lambda usage: None, ())
-    review = Review(*given, track=True)
+    review = Feedback(*given, track=True)
     assert "shop/cart.py:7: total" in review.tested(state, ()).text
     assert "shop/cart.py:7: total" in review.submitted(state, Submit()).text
     assert counted.compared == 1
@@ -127,8 +127,8 @@ def test_run_tests_shows_those_hunks_of_the_change_that_the_model_has_not_seen(
     suite = Suite(SuiteReport({"t.py::a": Outcome.PASSED}))
     given: Any = (suite.task, provider, base, suite.report, suite, lambda usage: None, ())
     seen = [Observation("The file now begins with\nTAX = 3"), Observation("+    return total + 2")]
-    shown = Review(*given).tested(state, (), seen).text
+    shown = Feedback(*given).tested(state, (), seen).text
     assert "+        return total([0])" in shown
     assert not any(line in shown for line in ("+TAX = 3", "shop/own.py"))
     everything = [*seen, Observation("        return total([0])")]
-    assert "What you have not seen" not in Review(*given).tested(state, (), everything).text
+    assert "What you have not seen" not in Feedback(*given).tested(state, (), everything).text

@@ -108,7 +108,7 @@ class TestTheList:
         assert newest.startswith(f"{batch}/django-0 ")
         assert older == f"2 older runs: ramify runs '{batch}' --all"
         refused = ramify("runs", tmp_path / "state")
-        assert refused.stderr == f"ramify: {tmp_path}/state is not a run and contains no runs; `ramify runs` lists the runs\n"
+        assert f"{tmp_path}/state is not a run and contains no runs" in refused.stderr
         assert "does not exist" in ramify("runs", tmp_path / "nope").stderr
 
     def test_an_issue_orders_a_terminal_nothing(self, ramify, record):

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from agent.actions import Debug, Effect, Kind, Observation, RunTests, effect
-from agent.engine.review import Review
+from agent.engine.feedback import Feedback
 from agent.engine.turns import TurnRunner
 from agent.evaluate.scorer import StagedScorer
 from agent.evaluate.value.tests import PassingTests
@@ -88,9 +88,9 @@ class Bench:
         """The values that a run of one test shows."""
         return self.scorer.debug(state, wanted)
 
-    def review(self, steps: tuple[Step, ...]) -> Review:
+    def feedback(self, steps: tuple[Step, ...]) -> Feedback:
         """Answer `run_tests` and `submit` without charging a budget."""
-        return Review(
+        return Feedback(
             task=self.scorer.task,
             provider=self.provider,
             base=self.root.snapshot,

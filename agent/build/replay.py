@@ -1,6 +1,6 @@
 """Replay: the search of a run is repeated from its journal, without a model, a key or the network.
 
-Laws: a replay with nothing changed equals the run, or names where it differs; the replayed run is only read.
+Invariants: a replay with nothing changed equals the run, or names where it differs; the replayed run is only read.
 """
 
 from __future__ import annotations

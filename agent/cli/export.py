@@ -79,10 +79,10 @@ def export(
     The formats `traj` and `atif` are for other programs to read: each run becomes one file, which is written to the
     directory of the run unless --out names another."""
     from agent.learning.export.dataset import export as write
-    from agent.learning.export.dataset import runs_in
     from agent.learning.export.documents import DOCUMENTS
     from agent.learning.export.documents import export as write_documents
     from agent.learning.export.registry import FORMATS
+    from agent.run.paths import runs_in
 
     if listed:
         sys.stdout.write(_formats())

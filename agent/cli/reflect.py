@@ -30,8 +30,8 @@ def reflect(
     The answers are recorded in the run, for `ramify export --format revision`. No attempt is asked about twice."""
     from agent.config import load, restore, split
     from agent.errors import UsageError
-    from agent.learning.export.dataset import runs_in
     from agent.models import registry
+    from agent.run.paths import runs_in
     from agent.run.run import Run
 
     for path in runs_in(runs or [last_run()]):

@@ -125,8 +125,7 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """List your runs, newest first. Each has its name, repository, issue, status and age."""
-    from agent.learning.export.dataset import runs_in
-    from agent.run.paths import known_runs, newest_first, runs_dir
+    from agent.run.paths import known_runs, newest_first, runs_dir, runs_in
 
     known = newest_first(runs_in(folders)) if folders else known_runs()
     lines = [_line(directory) for directory in (known if everything else known[:SHOWN])]

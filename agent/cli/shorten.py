@@ -30,7 +30,7 @@ def shorten(
 
     The result is recorded in the run, for `ramify export --format retro`. No model is asked."""
     from agent.errors import JournalError
-    from agent.learning.export.dataset import runs_in
+    from agent.run.paths import runs_in
     from agent.run.run import Run
     from sandboxes import SnapshotMissing
 

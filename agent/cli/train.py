@@ -44,8 +44,8 @@ def counts(
     """Count which kinds of edits were right in recorded searches: the simplest policy, and the baseline to beat."""
     from contextlib import ExitStack
 
-    from agent.learning.export.dataset import runs_in
     from agent.policy.edit.counts import count_edits
+    from agent.run.paths import runs_in
     from agent.run.run import Run
 
     with ExitStack() as held:

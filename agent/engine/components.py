@@ -80,7 +80,7 @@ class Components:
     exchange: Exchange | None = None
     """None: no states of other runs are brought in."""
     gate: Literal["none", "strict"] = "none"
-    """`strict`: no state is expanded that is no strict improvement of its parent (`agent.evaluate.improvement`)."""
+    """`strict`: no state is expanded that does not strictly improve on its parent (`agent.evaluate.improvement`)."""
     allowed: tuple[Kind, ...] = ()
     """Irreversible commands that may be run (`agent.actions.irreversible`)."""
     halt: Halt = field(default_factory=Halt)
@@ -94,12 +94,12 @@ class Components:
     lines: int | None = 1
     """Lines of work that have to be submitted; None: the policies propose single edits."""
     extra_lines: int = 0
-    """Lines of work that may be begun beyond those."""
+    """Lines of work that may be started in addition."""
     patience: int = 3
     """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
     timing: Timing = field(default_factory=Timing)
     """How long runs of the tests may take."""
     foresight: Foresight | SiblingRanking | None = None
-    """Says what to expect of a state before it is measured; None: its prior is the policy's."""
+    """Predicts the value of a state before it is measured; None: its prior is the policy's."""
     rounds: RoundComponents | None = None
     """None: one search, until a state is solved."""

@@ -1,8 +1,8 @@
 """The engine: workers select, expand, measure and record, until there is a reason to stop.
 
-Laws: a failed expansion is recorded as an event; it is not retried indefinitely. A worker stops between two steps and
-never in the middle of a record, so that whatever ends the search leaves a tree that can be resumed. What was in flight
-then is begun again before anything else.
+Invariants: a failed expansion is recorded as an event; it is not retried indefinitely. A worker stops between two steps
+and never in the middle of a record, so that whatever ends the search leaves a tree that can be resumed. Work that was
+in flight then is restarted before anything else.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FAILURES_IN_A_ROW = 10
 
 
 class Engine:
-    """Grows a run's tree until it is told to stop. One object serves one session."""
+    """Expands a run's tree until there is a reason to stop. One object serves one session."""
 
     def __init__(
         self, session: Session, scorer: StagedScorer, schedule: Schedule = (), *, unfinished: bool = False
@@ -61,7 +61,7 @@ class Engine:
         self._failures_in_a_row = 0
         self._unfinished = unfinished
         self.error: Exception | None = None
-        """What ended the search when the stop is FAILED, or made the last expansion fail."""
+        """The error that ended the search if the stop is FAILED, or that made the last expansion fail."""
 
     def run(self, cancel: threading.Event, done: Callable[[], Stop | None]) -> Stop:
         """Expand nodes until `done` gives a reason to stop, nothing is left, a limit is reached or `cancel` is set."""
@@ -88,7 +88,7 @@ class Engine:
         try:
             self._sync()
             follow(self._schedule, self)
-            while (expansion := self._next()) is not None:
+            while (expansion := self._wait_for_expansion()) is not None:
                 self.carry_out(expansion)
                 self._sync()
         except BaseException:
@@ -101,10 +101,10 @@ class Engine:
 
     # The next expansion
 
-    def _next(self) -> Expansion | None:
+    def _wait_for_expansion(self) -> Expansion | None:
         """Start the next expansion; wait while only work in flight can open new ones. None: the search stops."""
         with self._changed:
-            while (expansion := self.start()) is None:
+            while (expansion := self.next_expansion()) is None:
                 stop = self._reason_to_stop() or (None if self._run.tree.in_flight else Stop.EXHAUSTED)
                 if stop is not None:
                     self._end(stop)
@@ -112,8 +112,8 @@ class Engine:
                 self._changed.wait(timeout=0.5)
             return expansion
 
-    def start(self) -> Expansion | None:
-        """The next expansion, in flight from now on; None: there is none now, or the search is to stop."""
+    def next_expansion(self) -> Expansion | None:
+        """Return the next expansion and count it as in flight. None: there is none now, or the search has to stop."""
         with self._changed:
             while self._reason_to_stop() is None and not self._in_flight.suspect:
                 number = self._run.tree.ended_expansions + self._run.tree.in_flight
@@ -133,8 +133,8 @@ class Engine:
         return expansion
 
     def _lost(self, number: int) -> Expansion | None:
-        """The oldest expansion that an earlier process began and did not end, with the same index; None: there is none
-        left to repeat."""
+        """Return the oldest expansion that an earlier process started and did not end, with the same index. None: there
+        is none left to repeat."""
         tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)
@@ -149,8 +149,8 @@ class Engine:
         return None
 
     def _expansion(self, choice: Choice, number: int) -> Expansion | None:
-        """A choice with the policy that proposes; None, and the node closed, when no policy has anything left to
-        propose there."""
+        """Return the expansion of a choice, with the policy that proposes. None if no policy has anything left to
+        propose at the node, which is then closed."""
         tree, node = self._run.tree, choice.node
         policy: Policy | None = None
         if choice.exchanges:
@@ -166,8 +166,8 @@ class Engine:
         return Expansion(self._context, choice, policy, index, number, begun_before, len(tree), attempts)
 
     def _choose(self, rng: Random, number: int) -> Choice | None:
-        """A state of another run, if one is new; else what people ordered, else the line of work that waits, else what
-        the search selects. Several policies on one tree alternate with that."""
+        """Choose what to do next: try a new state of another run, else carry out an order of the user, else continue
+        the line of work that waits, else take what the search selects. Several policies on one tree alternate."""
         run, components = self._run, self._components
         if self._unfinished:
             return continued(run.tree)
@@ -181,8 +181,7 @@ class Engine:
         )
 
     def _most_lines(self) -> int | None:
-        """How many lines of work may be in flight: those that are wanted and have not ended; None: there are no
-        lines."""
+        """How many lines of work may be in flight: those that are still to be submitted. None: there are no lines."""
         if self._components.lines is None:
             return None
         tree = self._run.round_tree or self._run.tree
@@ -196,7 +195,7 @@ class Engine:
     # One expansion
 
     def carry_out(self, expansion: Expansion, entry: ScheduleEntry | None = None) -> None:
-        """Run an expansion to its end; to the end that `entry` had, where it is given."""
+        """Run an expansion to its end. With `entry`, it ends after as many turns as that one did."""
         if entry is not None:
             self._in_flight.cuts[expansion] = entry.cut
         with TemporarySnapshots(self._components.provider) as temporary:
@@ -206,8 +205,8 @@ class Engine:
                 self.finish(expansion)
 
     def _try(self, expansion: Expansion, temporary: TemporarySnapshots) -> None:
-        """Run an expansion and record what came of it. Its measurement and its room on the disk are reserved before
-        anything is paid for, so that no proposal is thrown away for want of them."""
+        """Run an expansion and record its result. A test run and space on the disk are reserved before anything is paid
+        for, so that no proposal is wasted because they are missing."""
         try:
             make_room(self._components.provider, self._run, self._changed)
             with self._components.budget.reserve(Usage(measurements=1)):
@@ -215,11 +214,11 @@ class Engine:
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
-        except Stopped as error:  # `_next` finds out why, and a later session begins the expansion again
+        except Stopped as error:  # `_wait_for_expansion` finds out why, and a later session begins the expansion again
             log.info("choice %d at node %d: %s", expansion.number, expansion.node, error)
         except (PolicyError, NotFused) as error:
             self._fail(expansion, error)
-        except (StoreFull, StateDamaged) as error:  # no fault of the node's: a later session tries it again
+        except (StoreFull, StateDamaged) as error:  # not the node's fault: a later session tries it again
             self.error = error
             self._end(Stop.FAILED)
         except SandboxError as error:
@@ -267,19 +266,19 @@ class Engine:
                 self._record(Exhausted(node))
 
     def _nothing_left(self, expansion: Expansion) -> Exhausted:
-        """The event that the policy has nothing left to propose at the node; that of the last policy closes the
+        """Return the event that the policy has nothing left to propose at the node. For the last policy, it closes the
         node."""
         last = self._panel.others_exhausted(self._run.tree, expansion.node, expansion.policy_id)
         return Exhausted(expansion.node, "" if last else expansion.policy_id)
 
     def _conclude(self, expansion: Expansion, event: Added | Merged | Remeasured | Failed | Exhausted) -> None:
-        """Record what came of an expansion. It is counted once at any time: as in flight, or by this event."""
+        """Record the result of an expansion. At any time it is counted once: as in flight, or by this event."""
         with self._changed:
             self._record(replace(event, flight=self._in_flight.entry(expansion)))
             self.finish(expansion)
 
     def finish(self, expansion: Expansion) -> None:
-        """Count an expansion as in flight no longer, whatever came of it."""
+        """Stop counting an expansion as in flight, whatever its result."""
         with self._changed:
             if self._in_flight.finish(expansion):
                 self._changed.notify_all()

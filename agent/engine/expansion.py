@@ -1,6 +1,6 @@
 """Expansion: one selected operation, carried out. A child is proposed or merged and measured, or a node measured again.
 
-Law: a policy is shown what was known when its expansion began, and nothing that other workers found meanwhile.
+Invariant: a policy is shown what was known when its expansion began, and nothing that other workers found meanwhile.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from agent.actions.excerpt import printable
 from agent.budget import BudgetSpent, Usage
 from agent.counting import first_of
 from agent.engine.components import Components
+from agent.engine.feedback import Feedback
 from agent.engine.merge import fuse
-from agent.engine.review import Review
 from agent.engine.session import Session
 from agent.engine.turns import TurnRunner, TurnsResult
 from agent.errors import MeasureError, PolicyError, RamifyError
@@ -38,7 +38,7 @@ from agent.untrusted import one_line
 from sandboxes import Sandbox, SandboxLost, Snapshot
 
 TURNS = 200
-"""Turns after which an expansion is measured even when its policy would go on."""
+"""Turns after which an expansion is measured even if its policy would continue."""
 CACHED = {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
 """Folders that tests and other tools write to; no label names files in them."""
 FILES_NAMED = 5
@@ -59,7 +59,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ExpansionResult:
-    """What came of an expansion."""
+    """The result of an expansion."""
 
     event: Added | Merged | Remeasured | None
     """An added node has no id yet. None: the policy has nothing left to propose at the node."""
@@ -74,7 +74,7 @@ class Expansion:
     context: Context
     choice: Choice
     policy: Policy | None
-    """Who proposes; None where nothing is proposed."""
+    """The policy that proposes; None if nothing is proposed."""
     index: int
     """How many times this work was begun before, in the whole run."""
     number: int
@@ -86,7 +86,7 @@ class Expansion:
     attempts: int
     """How many expansions of the node had ended when it began: the policy is shown no later ones."""
     lost: int = 0
-    """How often a process that carried it out was killed."""
+    """How many processes that carried it out were killed."""
 
     @property
     def node(self) -> NodeId:
@@ -95,7 +95,7 @@ class Expansion:
 
     @property
     def policy_id(self) -> str:
-        """Empty where no policy is asked."""
+        """Empty if no policy is asked."""
         return self.policy.policy_id if self.policy else ""
 
     @property
@@ -155,7 +155,7 @@ class Expansion:
         return None if child.state_hash == self._tree[self.node].state_hash else self._tree.with_state(child.state_hash)
 
     def merged(self, known: Node, child: Node) -> Merged:
-        """The event that the expansion led to a node that the tree has."""
+        """The event that the expansion led to a node that the tree already has."""
         elapsed, proposal = self._components.budget.elapsed_s, proposal_of(child.steps)
         return Merged(self.node, known.id, child.label, self.policy_id, elapsed, self.choice, proposal)
 
@@ -287,10 +287,10 @@ class Expansion:
         """Whether to stop after so many turns."""
         return self.context.ends_after(self, turns)
 
-    def review(self, steps: tuple[Step, ...]) -> Review:
-        """What answers `run_tests` and `submit` after these turns."""
+    def feedback(self, steps: tuple[Step, ...]) -> Feedback:
+        """The object that answers `run_tests` and `submit` after these turns."""
         root, scorer = self._tree.root, self.context.scorer
-        return Review(
+        return Feedback(
             task=scorer.task,
             provider=self._components.provider,
             base=root.snapshot,

@@ -1,7 +1,7 @@
 """Model calls: the one place that every model call of a run goes through.
 
-Laws: a call is reserved in the budget before it is made, and paid for and recorded the moment it is answered; a request
-that an earlier session paid for is not sent again.
+Invariants: a call is reserved in the budget before it is made, and paid for and recorded the moment it is answered; a
+request that an earlier session paid for is not sent again.
 """
 
 from __future__ import annotations

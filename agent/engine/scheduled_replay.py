@@ -11,7 +11,7 @@ from agent.run.schedule import ScheduleEntry
 class ExpansionRunner(Protocol):
     """Starts and carries out expansions (`agent.engine.engine.Engine`)."""
 
-    def start(self) -> Expansion | None:
+    def next_expansion(self) -> Expansion | None:
         """The next expansion, in flight from now on; None: there is none now, or the search is to stop."""
         ...
 
@@ -27,7 +27,7 @@ class ExpansionRunner(Protocol):
 def follow(schedule: list[tuple[ScheduleEntry, ...]], runner: ExpansionRunner) -> None:
     """Repeat a schedule (`agent.run.schedule.schedule`), one idle time to the next, until nothing can be started. What
     is repeated is taken out of the list."""
-    while schedule and (first := runner.start()) is not None:
+    while schedule and (first := runner.next_expansion()) is not None:
         _repeat(schedule.pop(0), first, runner)
 
 
@@ -37,7 +37,7 @@ def _repeat(entries: tuple[ScheduleEntry, ...], first: Expansion, runner: Expans
     started = [first]
     ended = set[int]()
     for entry in entries:
-        while entry.since + len(started) < entry.begun and (expansion := runner.start()) is not None:
+        while entry.since + len(started) < entry.begun and (expansion := runner.next_expansion()) is not None:
             started.append(expansion)
         if (index := entry.number - entry.since) < len(started):
             runner.carry_out(started[index], entry)

@@ -11,7 +11,7 @@ from typing import Protocol
 from agent import actions
 from agent.actions import Action, Debug, Edit, Kind, Observation, Shell, Submit, Write
 from agent.budget import BudgetSpent
-from agent.engine.review import Review, not_submitted
+from agent.engine.feedback import Feedback, not_submitted
 from agent.errors import RamifyError
 from agent.policy import Policy, Position, Proposal
 from agent.run.temporary_snapshots import TemporarySnapshots
@@ -26,8 +26,8 @@ class TurnContext(Protocol):
         """What the policy is shown of a fork, after these turns."""
         ...
 
-    def review(self, steps: tuple[Step, ...]) -> Review:
-        """What answers `run_tests` and `submit` after these turns."""
+    def feedback(self, steps: tuple[Step, ...]) -> Feedback:
+        """The object that answers `run_tests` and `submit` after these turns."""
         ...
 
     def ends_after(self, turns: int) -> bool:
@@ -112,11 +112,17 @@ class TurnRunner:
         last, talks = proposal.final or self.limit == 1, bool(proposal.message)
         if last and not (talks or taken.steps) and (known := self.context.known_state(step)) is not None:
             return known, step
-        state, observations = self._act(taken.state, proposal.actions, box, self.context.review(taken.steps), talks)
+        state, observations = self._act(taken.state, proposal.actions, box, self.context.feedback(taken.steps), talks)
         return state, replace(step, observations=observations)
 
     def _act(
-        self, state: Snapshot, todo: Sequence[Action], box: Sandbox, review: Review, talks: bool, failed: bool = False
+        self,
+        state: Snapshot,
+        todo: Sequence[Action],
+        box: Sandbox,
+        feedback: Feedback,
+        talks: bool,
+        failed: bool = False,
     ) -> tuple[Snapshot, tuple[Observation, ...]]:
         """Apply actions in order. A command that times out loses its own effects and no others; where nothing was
         done, no snapshot is taken. What follows an accepted `submit` is not done. `talks`: the policy reads the
@@ -128,10 +134,10 @@ class TurnRunner:
             if not saved and (ran or not isinstance(action, (Edit, Write))):
                 state, saved = self._saved(state, box, observations, ran), True
             values = partial(self.context.show_values, state)
-            tests = partial(review.tested, state, answered=tuple(observations))
-            submit = partial(review.submitted, state, answered=tuple(observations)) if talks else None
+            tests = partial(feedback.tested, state, answered=tuple(observations))
+            submit = partial(feedback.submitted, state, answered=tuple(observations)) if talks else None
             done = tuple(zip(todo, observations, strict=False))
-            if talks and isinstance(action, Submit) and (failed or not review.may_submit(state, action, done)):
+            if talks and isinstance(action, Submit) and (failed or not feedback.may_submit(state, action, done)):
                 observations.append(not_submitted(done))
                 continue
             observations.append(actions.apply(action, box, tests, self.allowed, self.keep, values, submit))
@@ -141,7 +147,7 @@ class TurnRunner:
                 break
             if observations[-1].fork_lost:
                 with self.provider.at(state) as fresh:
-                    state, rest = self._act(state, todo[position + 1 :], fresh, review, talks, failed=True)
+                    state, rest = self._act(state, todo[position + 1 :], fresh, feedback, talks, failed=True)
                 return state, (*observations[:-1], replace(observations[-1], unchanged=True), *rest)
             saved = saved and not _changes(action, observations[-1])
         if not saved:
@@ -149,8 +155,8 @@ class TurnRunner:
         return state, tuple(observations)
 
     def _saved(self, before: Snapshot, box: Sandbox, observations: list[Observation], ran: bool) -> Snapshot:
-        """A snapshot of the fork. `ran`: since the last one nothing was done but to run a shell command, so that it is
-        known now whether that changed anything."""
+        """Return a snapshot of the fork. `ran`: only a shell command ran since the last snapshot, so the digests tell
+        whether it changed anything."""
         state = self.temporary.take(box)
         if ran and state.digest == before.digest:
             observations[-1] = replace(observations[-1], unchanged=True)

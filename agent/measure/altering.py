@@ -1,8 +1,8 @@
 """Altered copies of test files, in which every test should fail whatever code it tests.
 
-Law: in the copy, an honest test fails in its added last statement. A test that passes gets its result from somewhere
-other than its statements. Where a test states an expected value, the copy has a decoy, with which the assertion has to
-fail. Pure: sources in, sources out.
+Invariant: in the copy, an honest test fails in its added last statement. A test that passes gets its result from
+somewhere other than its statements. Where a test states an expected value, the copy has a decoy, with which the
+assertion has to fail. Pure: sources in, sources out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The baseline: how the tests of the base state end, as far as known.
 
-Law: a known result does not change. Tests that no run of the base state has reached are run there when first needed.
+Invariant: a known result does not change. Tests that no run of the base state has reached are run there when first
+needed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flaky tests: those that two runs of one state report differently, and how they are treated.
 
-Law: a test that fails twice in a row is not flaky.
+Invariant: a test that fails twice in a row is not flaky.
 """
 
 from __future__ import annotations

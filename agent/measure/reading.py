@@ -1,7 +1,7 @@
 """Turns the transcript of a test run into a SuiteReport, with every reason not to believe it.
 
-Law: a run counts when it finished, everything requested is in the report, and the report, the runner's own status and
-the command's exit code agree. For pytest, nothing on stdout is read.
+Invariant: a run counts when it finished, everything requested is in the report, and the report, the runner's own status
+and the command's exit code agree. For pytest, nothing on stdout is read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Results: a cache of reports by what was measured. When several workers request the same report, one produces it.
 
-Law: a stored result is the original one. An unreadable file is produced again.
+Invariant: a stored result is the original one. An unreadable file is produced again.
 """
 
 from __future__ import annotations

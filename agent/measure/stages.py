@@ -1,7 +1,7 @@
 """Stages: a patch is measured by its goal tests, then by all tests or by the scope of its state.
 
-Law: only a run of all tests, or of the scope, accepts a patch. What an earlier stage refuses, all tests would refuse
-too, unless a test depends on which others ran before it.
+Invariant: only a run of all tests, or of the scope, accepts a patch. What an earlier stage refuses, all tests would
+refuse too, unless a test depends on which others ran before it.
 """
 
 from __future__ import annotations

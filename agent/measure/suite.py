@@ -1,6 +1,6 @@
 """One run of a task's tests in a scratch fork.
 
-Law: the fork equals the base state except for the workspace, and there every protected file is as in the base.
+Invariant: the fork equals the base state except for the workspace, and there every protected file is as in the base.
 """
 
 from __future__ import annotations

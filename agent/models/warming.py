@@ -1,8 +1,8 @@
 """Cache warming: of several requests with a common prefix, the first goes ahead. The others wait until its answer
 begins, and then read the prefix from the provider's cache.
 
-Laws: a request waits for another only if it would then read at least one more block from the cache, so short requests
-and those with other prefixes do not wait. Waiting requests that differ only in their seeds may be sent as one
+Invariants: a request waits for another only if it would then read at least one more block from the cache, so short
+requests and those with other prefixes do not wait. Waiting requests that differ only in their seeds may be sent as one
 (`agent.models.pace`).
 """
 

@@ -1,6 +1,6 @@
 """A queue of orders for a search that another process runs: lines of a file in the run's directory.
 
-Laws: the engine records each order exactly once, whatever is killed when; a torn line is not an order.
+Invariants: the engine records each order exactly once, whatever is killed when; a torn line is not an order.
 """
 
 from __future__ import annotations

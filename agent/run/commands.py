@@ -1,7 +1,7 @@
 """Orders that people, or a later round (`agent.solver.refine.local`), give a search. No search algorithm knows of them.
 
-Laws: an order is an event like any other, so that a resumed search obeys as the first session would have; what was
-pruned is never expanded again; work in flight is left alone.
+Invariants: an order is an event like any other, so that a resumed search obeys as the first session would have; what
+was pruned is never expanded again; work in flight is left alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cross tests: how the new tests of each candidate end with the patches of the others.
 
-Law: a test counts if it fails in the root state and passes with its author's patch and with one that changes the
+Invariant: a test counts if it fails in the root state and passes with its author's patch and with one that changes the
 sources differently: a test that only its author passes may share its author's mistake.
 """
 

@@ -1,6 +1,6 @@
 """Events: the facts that a run consists of, in the form in which its journal keeps them.
 
-Law: what earlier versions wrote can be read. A new field has a default, and no field changes its meaning.
+Invariant: what earlier versions wrote can be read. A new field has a default, and no field changes its meaning.
 """
 
 from __future__ import annotations

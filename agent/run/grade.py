@@ -1,6 +1,6 @@
 """Grades: how good an answer is, from a diff that nobody submitted to a patch with which the goal tests pass.
 
-Law: a diff is never thrown away. What it broke lowers its grade; only a manipulation of the tests takes it out.
+Invariant: a diff is never thrown away. What it broke lowers its grade; only a manipulation of the tests takes it out.
 """
 
 from __future__ import annotations

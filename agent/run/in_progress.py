@@ -1,6 +1,6 @@
 """Expansions in progress: begun and not ended, by a run's journal. They are in flight, or were lost with their process.
 
-Law: a lost expansion is begun again as it was, in the order in which the lost ones had begun; one that kills its
+Invariant: a lost expansion is begun again as it was, in the order in which the lost ones had begun; one that kills its
 process each time is not tried for ever.
 """
 

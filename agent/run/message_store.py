@@ -1,6 +1,6 @@
 """Message store: each message is kept once, and each conversation as what it adds to an earlier one.
 
-Laws: what is stored of a conversation is linear in what is new in it; `whole` gives back exactly what was stored.
+Invariants: what is stored of a conversation is linear in what is new in it; `whole` gives back exactly what was stored.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -72,6 +72,22 @@ def newest_first(runs: Iterable[Path]) -> list[Path]:
             if is_run(run):
                 changed[run] = (run / "journal.jsonl").stat().st_mtime
     return sorted(changed, key=lambda run: changed[run], reverse=True)
+
+
+def runs_in(paths: Sequence[Path]) -> list[Path]:
+    """Return the run directories among and directly below these paths, sorted by name for each path, without repeats.
+
+    Raises:
+        agent.errors.UsageError: a path holds no run.
+    """
+    runs: dict[Path, None] = {}
+    for path in (path.absolute() for path in paths):  # `.` has no name
+        inside = [path] if is_run(path) else [p.parent for p in path.glob("*/journal.jsonl")]
+        if not inside:
+            problem = "is not a run and contains no runs" if path.is_dir() else "does not exist"
+            raise UsageError(f"{path} {problem}; `ramify runs` lists the runs")
+        runs.update(dict.fromkeys(sorted(inside)))
+    return list(runs)
 
 
 def refusal(run: Path) -> str | None:

@@ -1,6 +1,6 @@
 """Schedules: when expansions began and ended beside one another, so that one worker can repeat what several did.
 
-Law: an expansion knows what had ended when it began, and is in flight from then until it ends.
+Invariant: an expansion knows what had ended when it began, and is in flight from then until it ends.
 """
 
 from __future__ import annotations

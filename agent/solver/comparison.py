@@ -1,6 +1,7 @@
 """Comparison of rollouts: those of all rounds are verified, summarised and ranked.
 
-Law: nothing is done twice. Verdicts, summaries and ballots are in the journal, and a later session reads them there.
+Invariant: nothing is done twice. Verdicts, summaries and ballots are in the journal, and a later session reads them
+there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cross-checking: the tests that one candidate's patch adds are run with the patches of the others. No model is asked.
 
-Law: the results are shown to judges and break ties between candidates that the task's tests leave equal
+Invariant: the results are shown to judges and break ties between candidates that the task's tests leave equal
 (`agent.solver.tournament.ranking`). They never make a state count as solved.
 """
 

@@ -1,6 +1,6 @@
 """Rounds: rollouts are finished and compared, and the next ones begin at the root, told of the earlier ones.
 
-Law: all results of a round are in the journal; a session that is killed anywhere is continued from there.
+Invariant: all results of a round are in the journal; a session that is killed anywhere is continued from there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """solve(): from a task to a verified patch.
 
-Law: there is always an answer. At any limit or error the best patch so far is verified from the base state and
+Invariant: there is always an answer. At any limit or error the best patch so far is verified from the base state and
 returned; after a signal it is returned at once, and verified when the run is resumed.
 """
 

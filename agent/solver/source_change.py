@@ -1,5 +1,7 @@
-"""Source changes: what of a patch changes the program, apart from tests and scratch files. Attempts whose source
-changes lead to the same program are one candidate."""
+"""Compares candidates by their source changes: the part of a patch that changes neither tests nor scratch files.
+
+Attempts whose source changes lead to the same program are one candidate. The patch itself is never changed here.
+"""
 
 from __future__ import annotations
 

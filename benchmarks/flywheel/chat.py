@@ -21,7 +21,7 @@ from random import Random
 
 from agent.errors import UsageError
 from agent.learning import serving, training
-from agent.learning.export.dataset import runs_in
+from agent.run.paths import runs_in
 from agent.run.run import Run
 from benchmarks.flywheel import chat_model, chat_world
 from benchmarks.flywheel.sharing import agreed, ended

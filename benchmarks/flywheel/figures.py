@@ -26,11 +26,11 @@ from tempfile import TemporaryDirectory
 from agent.build.sandboxes import make_provider
 from agent.config import given
 from agent.learning import serving, training
-from agent.learning.export.dataset import runs_in
 from agent.models.openai import OpenAIModel
 from agent.models.scoring import ScoringModel
 from agent.policy.edit.counts import Counts, count_edits
 from agent.policy.edit.ranking import ByCounts, ByModel, MutateOrder, Ranking, Together, Uniform
+from agent.run.paths import runs_in
 from agent.run.run import Run
 from agent.settings import Settings
 from benchmarks.data.jsonl_ledger import Ledger, read_lines

@@ -28,9 +28,9 @@ from typing import Any, Self
 from agent.errors import ModelError
 from agent.files import write_atomically
 from agent.learning import training
-from agent.learning.export.dataset import runs_in
 from agent.models import Completion, Message
 from agent.policy.edit.ranking import ByModel, Together
+from agent.run.paths import runs_in
 from benchmarks.data.jsonl_ledger import Ledger
 from benchmarks.flywheel import arbitrary, figures
 from benchmarks.flywheel.leaks import apart, copied, leaks

@@ -14,11 +14,11 @@ from pathlib import Path
 from agent.counting import counted
 from agent.files import write_atomically
 from agent.learning.export import Row
-from agent.learning.export.dataset import runs_in
 from agent.learning.export.parquet import require, tabulate
 from agent.learning.export.scrubbing import clean, scrubbed
 from agent.learning.export.trajectories import Trajectories
 from agent.learning.export.writing import as_line, new_folder
+from agent.run.paths import runs_in
 from agent.run.run import Run
 from benchmarks.batch.batch import Attempt, Identity, read_identity
 from benchmarks.grading.verdicts import Verdicts, patch_digest

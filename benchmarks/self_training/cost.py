@@ -11,7 +11,7 @@ from statistics import fmean
 
 from agent.counting import counted
 from agent.errors import RamifyError
-from agent.learning.export.dataset import runs_in
+from agent.run.paths import runs_in
 from agent.run.run import Run
 from benchmarks.self_training.playing import Conditions
 

@@ -14,9 +14,9 @@ from agent import counting
 from agent.config import given
 from agent.errors import UsageError
 from agent.learning import serving, training
-from agent.learning.export.dataset import runs_in
 from agent.learning.training import Method
 from agent.policy.edit.counts import count_edits
+from agent.run.paths import runs_in
 from agent.run.run import Run
 from benchmarks.data.instances import Instance, select
 from benchmarks.data.sources import in_full, open_source

@@ -1,7 +1,7 @@
 """Pulls images: a few at a time, each once, with retries while a registry fails, and always with a time limit.
 
-Law: only one thread waits for a failing registry, and a waiting thread does not take the place of a pull. A caller can
-stop waiting (`until`); the engine may still finish a pull that it has begun.
+Invariant: only one thread waits for a failing registry, and a waiting thread does not take the place of a pull. A
+caller can stop waiting (`until`); the engine may still finish a pull that it has begun.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Limits the size of the shared area of environments and set-ups.
 
-Law: an entry is kept as long as a store has states that need it, so every run can still be resumed.
+Invariant: an entry is kept as long as a store has states that need it, so every run can still be resumed.
 """
 
 from __future__ import annotations

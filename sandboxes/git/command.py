@@ -1,8 +1,8 @@
 """Runs git on this machine: every git command of Ramify's own process goes through this module.
 
-Law: no program that a repository names ever runs. Git gets a directory with our own settings, and none of the user's or
-the machine's settings. Filters, monitors, signatures and helpers can only be named in settings; hooks are disabled, and
-nothing is fetched except from one of our directories into another.
+Invariant: no program that a repository names ever runs. Git gets a directory with our own settings, and none of the
+user's or the machine's settings. Filters, monitors, signatures and helpers can only be named in settings; hooks are
+disabled, and nothing is fetched except from one of our directories into another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The user's repositories: found without git, and read through a directory of our own that borrows their content.
 
-Law: their settings, hooks and index never reach git. A view has its own settings, and takes over only a few by name
-that affect content; it borrows commits and branches, and copies the rest.
+Invariant: their settings, hooks and index never reach git. A view has its own settings, and takes over only a few by
+name that affect content; it borrows commits and branches, and copies the rest.
 """
 
 from __future__ import annotations

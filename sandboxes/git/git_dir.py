@@ -2,7 +2,7 @@
 
 Without a git directory, git would not work in the copy.
 
-Law: only a directory that names this work tree is copied, because a file `.git` can name any directory.
+Invariant: only a directory that names this work tree is copied, because a file `.git` can name any directory.
 """
 
 from __future__ import annotations

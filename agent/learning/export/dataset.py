@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agent.errors import UsageError
 from agent.files import write_atomically
 from agent.learning.export import Exporter, NeedsAllRuns, Row
 from agent.learning.export.card import card
@@ -89,22 +88,6 @@ def look(
     sources = [_source(run, _rows(run, settings, write)) for run in _read(runs)]
     settings.tally.skipped["the run is a copy of another"] += len(runs) - len(sources)
     return sources
-
-
-def runs_in(paths: Sequence[Path]) -> list[Path]:
-    """The run directories among these paths and directly below them, sorted by name for each path, without repeats.
-
-    Raises:
-        UsageError: a path holds no run.
-    """
-    runs: dict[Path, None] = {}
-    for path in (path.absolute() for path in paths):  # `.` has no name
-        inside = [path] if (path / "journal.jsonl").is_file() else [p.parent for p in path.glob("*/journal.jsonl")]
-        if not inside:
-            problem = "is not a run and contains no runs" if path.is_dir() else "does not exist"
-            raise UsageError(f"{path} {problem}; `ramify runs` lists the runs")
-        runs.update(dict.fromkeys(sorted(inside)))
-    return list(runs)
 
 
 def _easy_first(runs: Sequence[Path]) -> list[Path]:

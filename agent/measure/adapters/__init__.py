@@ -3,7 +3,7 @@
 An adapter provides an `Invocation`, which is carried out in a scratch fork, and parses the result into a `Transcript`;
 both steps are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
 
-Law: an adapter never raises on the output of a run, and a run without evidence never passes.
+Invariant: an adapter never raises on the output of a run, and a run without evidence never passes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Adapters `log:NAME`: any command whose printed text a log parser of that name reads (`agent.measure.logs`).
 
-Law: a log proves nothing by itself. Whatever runs in the command can print it, so the report is worth no more than the
-exit code, with which it has to agree. A test that the log does not name did not pass.
+Invariant: a log proves nothing by itself. Whatever runs in the command can print it, so the report is worth no more
+than the exit code, with which it has to agree. A test that the log does not name did not pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The account of a run: what is reported for each test, and whether the run may go on. Stdlib only, Python 3.8 and
 later.
 
-Law: a test that is no longer run is reported as such, with the reason.
+Invariant: a test that is no longer run is reported as such, with the reason.
 PYTEST_DONT_REWRITE
 """
 

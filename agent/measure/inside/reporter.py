@@ -1,7 +1,7 @@
 """The pytest plugin that reports, from inside the sandbox, how each test ended.
 
 It is written into a package of a random name, which calls `begin`. Stdlib and pytest >= 6 only, Python 3.8 and later.
-Law: printed text does not count. A line of the report counts with its seal, and a run with its closing line.
+Invariant: printed text does not count. A line of the report counts with its seal, and a run with its closing line.
 PYTEST_DONT_REWRITE
 """
 

@@ -1,6 +1,6 @@
 """Where the base state's session stops: just before it would read the first file that differs.
 
-Law: what copies cannot share is detected. A session that leaves files or starts something is not copied.
+Invariant: what copies cannot share is detected. A session that leaves files or starts something is not copied.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs unittest's own program, and reports from inside the sandbox how each test ended.
 
 It is written into a package of a random name and run with `python -m`. Stdlib only, Python 3.8 and later.
-Law: each outcome is decided here and passed on to unittest's own result, so that both agree.
+Invariant: each outcome is decided here and passed on to unittest's own result, so that both agree.
 """
 
 from __future__ import annotations

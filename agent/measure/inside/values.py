@@ -1,6 +1,6 @@
 """Any value in a few characters. Stdlib only, Python 3.8 and later.
 
-Law: no size, loop or error of a value affects the test. Built-in values are shown without running their code; for
+Invariant: no size, loop or error of a value affects the test. Built-in values are shown without running their code; for
 others `__repr__` is called, with a time limit.
 PYTEST_DONT_REWRITE
 """

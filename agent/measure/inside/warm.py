@@ -1,6 +1,6 @@
 """The template that test runs are copied from: a Python that has already imported pytest and started the session.
 
-Law: a copy continues only from a point where nothing that differs in its workspace has been read. The installed
+Invariant: a copy continues only from a point where nothing that differs in its workspace has been read. The installed
 packages, and what unchanged modules of the workspace did, are the same for every candidate. So a run of the base state
 is stopped just before it would read the first changed file, and the candidate's run is copied from there. Where that is
 impossible (added or removed files, a session that writes files or starts processes), the run starts anew from the

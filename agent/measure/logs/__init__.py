@@ -1,7 +1,7 @@
 """Log parsers: what a test runner's printed text says of each test, by the parser's name.
 
-Law: a log proves nothing by itself. A caller must know where it comes from and that the run finished; tests that it
-does not name did not pass. Ids are those of the SWE-bench data sets.
+Invariant: a log proves nothing by itself. A caller must know where it comes from and that the run finished; tests that
+it does not name did not pass. Ids are those of the SWE-bench data sets.
 """
 
 from __future__ import annotations

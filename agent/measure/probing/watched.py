@@ -1,6 +1,6 @@
 """Watched: the values seen in a run of one test, as `agent.measure.inside.watching` reports them.
 
-Law: the data comes from a process in which the patch's own code ran. Data of the wrong form is dropped.
+Invariant: the data comes from a process in which the patch's own code ran. Data of the wrong form is dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which test files a change can reach, nearest first, decided without running project code.
 
-Law: every test file that imports a changed file, directly or indirectly, is included. The number of steps, the file's
-name and the identifiers it shares with the change only order the result.
+Invariant: every test file that imports a changed file, directly or indirectly, is included. The number of steps, the
+file's name and the identifiers it shares with the change only order the result.
 """
 
 from __future__ import annotations

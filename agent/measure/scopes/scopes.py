@@ -4,7 +4,7 @@ A scope is chosen without running anything: by what each test executed in the ba
 imports and names (`agent.measure.scopes.related`). It consists of test files, nearest first, up to an estimated time.
 Of a file that is too long it has some functions, those about the change first (`agent.measure.scopes.functions`).
 
-Law: within one process a state keeps its scope.
+Invariant: within one process a state keeps its scope.
 """
 
 from __future__ import annotations

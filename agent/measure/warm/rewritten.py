@@ -1,6 +1,6 @@
 """What the runs of a base state archived of its test files (`inside.rewritten`), for the runs of other states.
 
-Law: only runs of the base state add to it, and only a sandbox unpacks it.
+Invariant: only runs of the base state add to it, and only a sandbox unpacks it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which test runs may be copied from a template, and which start a new process.
 
-Law: a new process decides. Tests that end differently in a copied run of the base state are never copied again, and
-tests that were never compared are not copied.
+Invariant: a new process decides. Tests that end differently in a copied run of the base state are never copied again,
+and tests that were never compared are not copied.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ class SubtreeAggregate(Generic[_C]):
     `combine` has to be commutative and associative, with the neutral element `identity`. Additions wait until a total
     is read, and are then backed up together: each node above them is passed once.
 
-    Law: a signal between any two lines loses nothing and counts nothing twice. The new totals are computed first, as
-    totals and not as differences, kept, and then applied, which may be repeated any number of times.
+    Invariant: a signal between any two lines loses nothing and counts nothing twice. The new totals are computed first,
+    as totals and not as differences, kept, and then applied, which may be repeated any number of times.
     """
 
     def __init__(self, graph: StateGraph, identity: _C, combine: Callable[[_C, _C], _C]) -> None:

@@ -23,7 +23,7 @@ class View(Protocol):
     """What a search derives from a tree in order to choose fast: an index, a heap. A subclass leaves out what it does
     not depend on.
 
-    Law: a view says what the tree says and nothing else; one that is made now equals one that was kept for long.
+    Invariant: a view says what the tree says and nothing else; one that is made now equals one that was kept for long.
     """
 
     def changed(self, node_id: NodeId) -> None:

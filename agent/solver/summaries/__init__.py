@@ -1,6 +1,6 @@
 """Summaries of rollouts, in words and facts.
 
-Law: the same journal gives the same facts, and every test, file and command stated as a fact is in the journal.
+Invariant: the same journal gives the same facts, and every test, file and command stated as a fact is in the journal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A model's summary of a rollout, checked against the journal.
 
-Law: facts come from the journal. The model adds words, and the summary says where the model's facts are wrong.
+Invariant: facts come from the journal. The model adds words, and the summary says where the model's facts are wrong.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Brackets: which candidates meet in groups of a given size, until one is left.
 
-Law: the number of comparisons is the least possible, `ceil((n - 1) / (group - 1))`, since each eliminates at most
+Invariant: the number of comparisons is the least possible, `ceil((n - 1) / (group - 1))`, since each eliminates at most
 `group - 1`. No candidate has more than one bye, and all byes are in the first stage; after it the number of remaining
 candidates is a power of `group`.
 """

@@ -2,7 +2,7 @@
 with the others. A candidate is named by a letter, which depends only on its position. No trace of a rollout is shown:
 summaries serve judges better (arXiv 2604.16529).
 
-Law: as `agent.evaluate.value.exhibit`. The candidates of a group share one size limit.
+Invariant: as `agent.evaluate.value.exhibit`. The candidates of a group share one size limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the tests say about a candidate, and the rules that break ties.
 
-Law: no vote is held between candidates with unequal facts, and no opinion of a model is a fact.
+Invariant: no vote is held between candidates with unequal facts, and no opinion of a model is a fact.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def distinct(candidates: Sequence[Candidate]) -> list[Entrant]:
     offering: defaultdict[bytes, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         offering[candidate.program].append(candidate)
-    return [_entrant(same_change) for same_change in offering.values()]
+    return [_entrant(source_change) for source_change in offering.values()]
 
 
 def _entrant(offering: Sequence[Candidate]) -> Entrant:

@@ -1,7 +1,7 @@
 """rank(): orders candidates by facts, then by recursive tournament voting among those with equal facts.
 
-Law: tests that agents wrote may guide and never decide. Judges are shown how they end, they eliminate no candidate
-before a vote, and they break ties only where there is no vote or votes are tied.
+Invariant: tests that agents wrote may guide and never decide. Judges are shown how they end, they eliminate no
+candidate before a vote, and they break ties only where there is no vote or votes are tied.
 
 Small groups are compared by several votes each, and the winners advance until one is left, as in recursive tournament
 voting (arXiv 2604.16529), which found groups of 2 and 8 votes best. We added the draw of the groups

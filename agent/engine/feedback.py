@@ -1,7 +1,8 @@
-"""What a model is told of a state that it tests or submits: the facts against the unchanged code, and its own change.
+"""Composes the answers to `run_tests` and `submit`: how the tests differ from the unchanged code, and the change
+itself.
 
-Laws: a `submit` is answered with a review at most once a conversation, and only where there is something that the model
-has not seen: its diff, or a test that it broke. Nothing is shown twice in one conversation.
+Invariants: a `submit` is answered with a review at most once a conversation, and only if there is something that the
+model has not seen: its diff, or a test that it broke. Nothing is shown twice in one conversation.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def not_submitted(done: Sequence[tuple[Action, Observation]]) -> Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class Feedback:
     """Answers `run_tests` and `submit` in one line of work."""
 
     task: Task
@@ -127,8 +128,8 @@ class Review:
         return Observation(text, ok=False)
 
     def may_submit(self, state: Snapshot, submit: Submit, done: Sequence[tuple[Action, Observation]]) -> bool:
-        """Whether the calls before a `submit` in the same answer stand in its way: one that failed does, but for a run
-        of all tests in which only tests fail that the `submit` declares to contradict the issue."""
+        """Whether a `submit` counts although calls before it in the same answer failed: only if each of these is a run
+        of all tests whose only failures the `submit` declares to contradict the issue."""
         failed = [action for action, seen in done if not seen.ok]
         if not all(isinstance(action, RunTests) and not action.tests for action in failed):
             return False
@@ -215,9 +216,9 @@ class Review:
         return printable(self.provider.diff(self.base, state)).strip()
 
     def _unseen(self, diff: str, more: str = "") -> str:
-        """What the model was not shown of a diff: hunks with new lines that were in no diff and in nothing that an edit
-        led to, and where lines are only removed, those. It knows the files that it made. `more`: or will be shown, in
-        this text."""
+        """Return the part of a diff that the model has not seen: hunks with new lines (for pure removals, the removed
+        lines) that stood in no diff and in no result of an edit. It knows the files that it made. `more`: text that is
+        about to be shown."""
         unseen = list[str]()
         for file in re.split(r"(?m)^(?=diff --git )", diff)[1:]:
             head, *hunks = re.split(r"(?m)^(?=@@)", file)
