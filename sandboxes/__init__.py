@@ -5,9 +5,9 @@ A provider keeps *snapshots*. `at(snapshot)` leases a private fork of one; whate
 
 A snapshot is the whole file system that an action can reach (workspace, `/tmp`, HOME, installed packages). It holds no
 processes: when `exec` returns, everything that it started is dead. A fork sees names, kinds, modes, owners, contents,
-extended attributes and times of modification exactly as the fork that was frozen saw them at its end. Inode numbers,
-times of last access and of status change are no part of a state. Hard links stay linked until a later fork
-writes to one of them, since an overlay cannot keep the link. Nor can it rename a directory that an earlier state holds
+extended attributes and modification times exactly as they were when the snapshot was frozen. Inode numbers, access
+times and status change times are not part of a state. Hard links stay linked until a later fork writes to one of them,
+since an overlay cannot keep the link. An overlay also cannot rename a directory that an earlier state holds
 (EXDEV; `mv` copies instead).
 
 A command that fails is data, in `ExecResult`; failures of the sandbox itself are the exceptions of `sandboxes.errors`.
@@ -82,38 +82,39 @@ class Sandbox(Protocol):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> ExecResult:
-        """Run a command to its end and kill all that it started.
+        """Run a command until it ends, then kill everything that it started.
 
-        A program that does not exist is exit code 127, one that cannot be executed 126.
+        The exit code is 127 if the program does not exist, and 126 if it cannot be executed.
 
         Raises:
-            SandboxError: no program can be started so: `argv` is empty, a variable's name is empty or holds `=`, or
-                something holds a NUL or a lone surrogate. Nothing has run; the fork goes on.
+            SandboxError: no program can be started like this: `argv` is empty, a variable's name is empty or contains
+                `=`, or a text contains a NUL or a lone surrogate. Nothing has run; the fork can still be used.
             SandboxLost: the fork is gone (an earlier command timed out, or the guest died).
         """
         ...
 
     def perform(self, order: bytes, *, timeout_s: float) -> ExecResult:
-        """Let a copy of the template do its work here, as `exec` does a command.
+        """Run an order in a copy of the template in this fork, with the same guarantees as `exec`.
 
         Raises:
-            TemplateLost: there is none, it ended, or it failed before the copy was in place.
+            TemplateLost: there is no template, it ended, or it failed before the copy was in place.
         """
         ...
 
     def read(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
-        """A regular file's content.
+        """Return the content of a regular file.
 
         Raises:
             FileNotFoundError, IsADirectoryError, PermissionError: as usual.
             OSError: not a regular file, or larger than `max_bytes`.
-            SandboxError: no file can be called so: the path holds a NUL or a lone surrogate. As in `write`, `remove`.
+            SandboxError: no file can have this name: the path contains a NUL or a lone surrogate. `write` and `remove`
+                raise it, too.
         """
         ...
 
     def write(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
-        """Create or replace a regular file; missing parents are made. The mode of an existing file is kept
-        unless `executable` says otherwise.
+        """Create or replace a regular file, with any missing parent directories. An existing file keeps its mode
+        unless `executable` is given.
 
         Raises:
             IsADirectoryError, NotADirectoryError, PermissionError: as usual.
@@ -121,11 +122,11 @@ class Sandbox(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Delete a file, a symbolic link or a whole directory. A path that does not exist is left so."""
+        """Delete a file, a symbolic link or a whole directory. A path that does not exist is ignored."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Freeze the state; the lease goes on in a fresh fork of it, made when it is used again."""
+        """Freeze the state. The lease continues in a new fork of it, which is made on the next use."""
         ...
 
 
@@ -134,16 +135,16 @@ class Provider(Protocol):
 
     @property
     def tier(self) -> str:
-        """One line for people: what isolates an action here, and whether states are exact."""
+        """One line for people: how actions are isolated here, and whether states are exact."""
         ...
 
     @property
     def forked(self) -> Forked:
-        """What was forked since the provider was made."""
+        """Counts of the forks since the provider was made."""
         ...
 
     def create(self, workspace: Workspace) -> Snapshot:
-        """The base state: the workspace copied in, set-up commands run.
+        """Make the base state: copy the workspace in and run its set-up commands.
 
         Raises:
             SandboxUnavailable, ImageMissing, SetupFailed, StoreFull: see each.
@@ -151,61 +152,60 @@ class Provider(Protocol):
         ...
 
     def at(self, snapshot: Snapshot) -> AbstractContextManager[Sandbox]:
-        """A private fork, thrown away at the end of the block.
+        """Lease a private fork, which is thrown away at the end of the block.
 
         Raises:
             SnapshotMissing: there is no such snapshot in this store.
-            StateDamaged: the fork is not what was frozen, where the provider was told to check that.
+            StateDamaged: the fork is not what was frozen; only a provider that was asked to check this raises it.
         """
         ...
 
     def scratch(
         self, snapshot: Snapshot, base: Snapshot, put_back: Sequence[str] = (), template: Template | None = None
     ) -> AbstractContextManager[Sandbox]:
-        """A fork to measure in: `base` everywhere outside the workspace, `snapshot`'s workspace, and in it the
-        paths `put_back` (relative, files or directories) as they are in `base`, absent where `base` lacks them.
+        """Lease a fork for a measurement: `snapshot`'s workspace, with everything outside it as in `base`.
 
-        With a `template` the fork can `perform`. It is started over `base` where none like it runs; a provider may
-        have none.
+        The paths `put_back` of the workspace (relative, files or directories) are also as in `base`, and are absent if
+        `base` lacks them. With a `template` the fork can `perform`; the template is started over `base` unless it
+        already runs there. A provider need not support templates.
         """
         ...
 
     def changes(self, old: Snapshot, new: Snapshot) -> tuple[Change, ...]:
-        """Every workspace path (ignored files too, directories not) that differs, sorted by path."""
+        """List every workspace path that differs, sorted by path; ignored files are included, directories are not."""
         ...
 
     def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
-        """A git patch from `old` to `new` of the workspace, byte-exact, for `git apply -p1`, with so many unchanged
-        lines around each change.
+        """Return a byte-exact git patch of the workspace from `old` to `new`, for `git apply -p1`.
 
-        New files that git would ignore, `.git` and nested repositories are left out, and new files of more than 64 MiB,
-        which is said. Empty when nothing differs.
+        Each change is surrounded by `context` unchanged lines. New files that git would ignore, `.git` and nested
+        repositories are left out, as are new files over 64 MiB (with a warning). Empty if nothing differs.
 
         Raises:
-            SandboxError: a file that was there before has more than 64 MiB, or all that differ have more than 256.
+            SandboxError: a changed file that is in `old` is over 64 MiB, or all files that differ are over 256 MiB.
         """
         ...
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
-        """What two states made of the workspace of one base, put together as `git merge` does it; of each what `diff`
-        would show of it, and nothing outside the workspace."""
+        """Merge two states' changes to the workspace of `base`, as `git merge` does. Only what `diff` would show for
+        each state is merged, and nothing outside the workspace."""
         ...
 
     def discard(self, *snapshots: Snapshot) -> None:
         """Forget snapshots and free what no other snapshot needs.
 
         Raises:
-            SnapshotMissing: one of them is forgotten already.
+            SnapshotMissing: one of them was already forgotten.
         """
         ...
 
     def retain(self, snapshots: Collection[Snapshot]) -> None:
-        """Forget every snapshot in the store but these: what a process that was killed had frozen and told nobody."""
+        """Forget all other snapshots in the store: those that a killed process froze but never recorded."""
         ...
 
     def require_room(self, *, to_finish: bool = False) -> None:
-        """Called before work that makes states: there is room for more of them. `to_finish`: the work is the last,
-        and may use what is held in reserve.
+        """Check that there is room for more states; call it before work that makes some. `to_finish`: this is the last
+        work, and may use the space that is held in reserve.
 
         Raises:
             StoreFull: the disk is nearly full, or the states take more than `Limits.store_bytes`.
@@ -214,5 +214,5 @@ class Provider(Protocol):
 
     def close(self) -> None:
         """End every lease and process; snapshots stay on disk for the next provider on the same store. May be called
-        while other threads use leases: they, and whoever asks for one afterwards, get SandboxLost."""
+        while other threads use leases: their calls, and later requests for a lease, raise SandboxLost."""
         ...

@@ -1,4 +1,4 @@
-"""Things that an earlier run left on this machine and that can be removed."""
+"""Describes things that an earlier run left on this machine and that can be removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def state_dir() -> Path:
-    """The directory for files of this user that outlive a run."""
+    """Return this user's directory for files that outlive a run."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "ramify"
 
@@ -19,10 +19,10 @@ class Leftover:
     """One leftover thing. It is removed only by calling `remove`."""
 
     name: str
-    """What it is, with its name or path; shown to users."""
+    """A description with a name or path; shown to users."""
     size_bytes: int
     """About how much disk space removing it frees; 0 if negligible."""
     remove: Callable[[], bool]
-    """Removes it; False if it is in use again."""
+    """Removes the leftover; returns False if it is in use again."""
     store: Path | None = None
-    """The store that it belongs to, which need not exist any more; None: it belongs to no single run."""
+    """The store that it belongs to, which may no longer exist; None: it belongs to no single run."""

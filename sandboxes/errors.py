@@ -1,7 +1,7 @@
 """Failures of a sandbox itself; a command that fails is data, in `ExecResult`.
 
 SandboxError
- +-- SandboxUnavailable     this machine cannot run such a sandbox; the message says what to change
+ +-- SandboxUnavailable     this machine cannot run this kind of sandbox; the message says what to change
  +-- ImageMissing           the image does not exist here
  +-- RegistryBusy           the registry of an image still refuses too many requests after all retries
  +-- RegistryDown           the registry of an image, or the network to it, still fails after all retries
@@ -9,11 +9,11 @@ SandboxError
  +-- SnapshotMissing        the snapshot was discarded or never existed
  +-- StateDamaged           a fork of the state is not what was frozen; nothing has run in it
  +-- SandboxLost            the fork is gone: a time-out threw it away, or its guest died
- +-- TemplateLost           the template did not serve the fork, which is of no use any more
+ +-- TemplateLost           the template failed to run a request; the fork cannot be used any more
  +-- StoreFull              no space for another state
  +-- SetupFailed            a set-up command returned non-zero; carries its output
  +-- GitFailed              a git command failed on this machine; carries its output
-      +-- GitTooSlow        it took too long
+      +-- GitTooSlow        the command took too long
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """This machine cannot run such a sandbox; the message says what to change."""
+    """This machine cannot run this kind of sandbox; the message says what to change."""
 
 
 class ImageMissing(SandboxError):

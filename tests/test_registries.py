@@ -85,7 +85,7 @@ def test_a_registry_that_is_down_is_waited_for_and_gone_on_with_when_it_is_back(
     with Front(behind) as front:
         name, port = called(front), front.server_port
     pauses = list[float]()
-    with pytest.raises(RegistryDown, match="go on when it and the network work again"):
+    with pytest.raises(RegistryDown, match="continue when the registry and the network work again"):
         pull(engine, name, pauses.append)
     assert tuple(pauses) == PATIENCE_S
     with Front(behind, port):

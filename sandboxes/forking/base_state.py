@@ -27,10 +27,10 @@ SHARED = "environments"
 ENV = {
     "LANG": "C.UTF-8",
     "TZ": "UTC",
-    "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second of the last one would meet stale byte code
+    "PYTHONDONTWRITEBYTECODE": "1",  # byte code would be stale after an edit within a second of the last one
     "PYTHONHASHSEED": "0",
-    "GIT_OPTIONAL_LOCKS": "0",  # `git status` only looks: it leaves the state as it is
-    "PIP_BREAK_SYSTEM_PACKAGES": "1",  # Debian's pip refuses to install otherwise, and a sandbox is there to be changed
+    "GIT_OPTIONAL_LOCKS": "0",  # `git status` must not change the state
+    "PIP_BREAK_SYSTEM_PACKAGES": "1",  # Debian's pip refuses to install otherwise, and changing a sandbox is harmless
 }
 HOSTS = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n"
 """The `/etc/hosts` of every sandbox, which names only the sandbox itself."""
@@ -46,7 +46,7 @@ _WAIT_S = 0.2
 
 
 def variables(layout: Layout, workspace: Workspace) -> dict[str, str]:
-    """The environment variables of every action."""
+    """Return the environment variables of every action."""
     return {**ENV, **layout.env, **workspace.env}
 
 
@@ -92,7 +92,7 @@ class BaseStateBuilder:
         return base
 
     def with_image_environment(self) -> BaseStateBuilder:
-        """A copy of this builder with the image's user, environment and repository folder, as found inside it."""
+        """Return a copy of this builder with the user, environment and repository folder found inside the image."""
         if not (self.layout.user or "BASH_ENV" in self.layout.env or self.workspace.nested):
             return self
         before = self._state("store", "/", self.layout.key)
@@ -107,7 +107,7 @@ class BaseStateBuilder:
             self.guest.ask("discard", ids=[before])
 
     def _first_state(self) -> tuple[Repository, str]:
-        """What git knows about the workspace, and a state with the workspace in it and all set-up commands run."""
+        """Return what git knows about the workspace, and a state that holds it after all set-up commands have run."""
         layout, workspace = self.layout, self.workspace
         environment = self._environment() if workspace.environment else None
         if not workspace.setup:
@@ -134,7 +134,7 @@ class BaseStateBuilder:
         """Make a state in which no command has run yet, and return its id."""
         env = variables(self.layout, self.workspace)
         header, _ = self.guest.ask(
-            "found",
+            "make_root",
             area=area,
             mounts=self.layout.mounts,
             workdir=workdir,
@@ -147,7 +147,7 @@ class BaseStateBuilder:
         return str(header["id"])
 
     def _build_once(self, key: str, first: str, commands: Sequence[str], on: str | None = None) -> None:
-        """Build the shared entry `key` on the state `first` unless it exists or another process builds it meanwhile.
+        """Build the shared entry `key` on the state `first`, unless it exists or another process builds it first.
 
         `first` is discarded. Commands that fail leave no entry.
         """
@@ -179,7 +179,7 @@ class BaseStateBuilder:
 
 
 def _reserved(builder: Guest, key: str) -> bool:
-    """Whether this builder has reserved the entry and must build it; False once another process has built it."""
+    """Reserve the entry and return True, so that this builder builds it; False once another process has built it."""
     while True:
         answer, _ = builder.ask("reserve", id=key)
         if answer["ours"] or answer["built"]:
@@ -206,8 +206,8 @@ def _import(guest: Guest, layout: Layout, workspace: Workspace, area: str) -> tu
 def _compile(fork: LeasedSandbox) -> None:
     """Compile the workspace's Python files. Actions write no byte code and would compile each import again.
 
-    The byte code is checked by content, so it is never used for an edited file. Without a Python nothing is compiled;
-    files that cannot be compiled within the time limit are left as they are.
+    The byte code is checked by content, so it is never used for an edited file. Nothing is compiled if the sandbox has
+    no Python; files that cannot be compiled within the time limit are left as they are.
     """
     program = _COMPILE.format(_COMPILE_TIMEOUT_S)
     fork.exec(
@@ -223,10 +223,10 @@ def _name_itself(fork: LeasedSandbox) -> None:
 
 
 def setup_limits(limits: Limits) -> Limits:
-    """The same limits with enough disk space for set-up commands."""
+    """Return the same limits with enough disk space for set-up commands."""
     return replace(limits, disk_bytes=max(limits.disk_bytes, _SETUP_DISK_BYTES))
 
 
 def content_key(*parts: object) -> str:
-    """A key for a cached result: a hash of everything that the result depends on."""
+    """Return the key of a cached result: a hash of everything that the result depends on."""
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

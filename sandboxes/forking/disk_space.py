@@ -1,4 +1,4 @@
-"""Disk space for states: how much is free, and how much must be free before work begins or continues."""
+"""Measures free disk space, and requires enough of it before work on states starts or continues."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def require(directory: Path, needed_bytes: int, what: str) -> None:
     if free < needed_bytes:
         raise StoreFull(
             f"the disk of {directory} has {free // _MIB} MiB free, and {what} takes {-(-needed_bytes // _MIB)} MiB; "
-            "free some space (`ramify clean` shows what is ours), or use another disk (--out)"
+            "free some space (`ramify clean` lists what Ramify has left), or use another disk (--out)"
         )
 
 
 def free_bytes(directory: Path) -> int:
-    """Bytes that an ordinary user can still write to the disk of a directory."""
+    """Return the bytes that an ordinary user can still write to the disk of a directory."""
     place = next(part for part in (directory, *directory.parents) if part.exists())
     disk = os.statvfs(place)
     return disk.f_bavail * disk.f_frsize
 
 
 def weigh(path: Path) -> int:
-    """Bytes of the files in a directory, without following links. Unreadable entries are not counted."""
+    """Return the total bytes of the files below a directory. Links are not followed; unreadable entries count as 0."""
     total, waiting = 0, [str(path)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:

@@ -1,6 +1,6 @@
 """Limits the size of the shared area of environments and set-ups.
 
-Invariant: an entry is kept as long as a store has states that need it, so every run can still be resumed.
+Invariant: an entry is kept while any existing store has states that need it, so every run can still be resumed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Entry:
     used: float
     """When it was last used, in seconds since the epoch."""
     users: tuple[str, ...]
-    """The stores whose states need it; some may no longer exist."""
+    """The stores whose states need the entry; some may no longer exist."""
 
 
 def tidy(guest: Guest, lives: Callable[[str], bool]) -> None:
@@ -40,7 +40,7 @@ def tidy(guest: Guest, lives: Callable[[str], bool]) -> None:
 
 
 def entries(guest: Guest) -> list[Entry]:
-    """All entries of the shared area."""
+    """List all entries of the shared area."""
     header, _ = guest.ask("entries")
     return [
         Entry(name, facts["bytes"], facts["used"], tuple(facts["users"])) for name, facts in header["entries"].items()
@@ -48,7 +48,7 @@ def entries(guest: Guest) -> list[Entry]:
 
 
 def surplus(cached: list[Entry], lives: Callable[[str], bool], bound: int, used_before: float) -> Iterator[Entry]:
-    """Entries to remove until the others fit into `bound` bytes, the least recently used first.
+    """Yield the entries to remove until the others fit into `bound` bytes, the least recently used first.
 
     Only entries that no existing store needs and that were last used before `used_before` are removed.
     """
@@ -62,9 +62,9 @@ def surplus(cached: list[Entry], lives: Callable[[str], bool], bound: int, used_
 
 
 def leftovers(launcher: Launcher, image: str, unused_s: float) -> Iterator[Leftover]:
-    """Entries that no existing store needs and nobody has used for `unused_s` seconds.
+    """Yield the entries that no existing store needs and that have not been used for `unused_s` seconds.
 
-    Remove each before asking for the next.
+    The caller must remove each before it asks for the next.
     """
     guest = Guest(launcher.start(image, network=False))
     try:
@@ -76,6 +76,6 @@ def leftovers(launcher: Launcher, image: str, unused_s: float) -> Iterator[Lefto
 
 
 def _expire(guest: Guest, unused: Iterable[Entry]) -> bool:
-    """Remove entries, except those that another process uses by now; False if nothing was removed."""
+    """Remove entries, except those that another process has started to use; False if nothing was removed."""
     header, _ = guest.ask("expire", entries={entry.name: entry.users for entry in unused})
     return bool(header["expired"])

@@ -1,6 +1,6 @@
 """Packs the guest's modules into a zip that is sent to the Python that runs it, over its stdin.
 
-So the guest need not be in the image, and no action can reach a file of it.
+This way the guest need not be in the image, and no action can reach its files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ main()
 
 @cache
 def package() -> bytes:
-    """The zip of the guest's modules, after its size. It has byte code for Pythons of our own version."""
+    """Return the size and then the zip of the guest's modules, with byte code for this process's Python version."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as bundle:  # stored: a Python without zlib can read it
         for module in resources.files("sandboxes.guest").iterdir():
@@ -57,7 +57,7 @@ def package() -> bytes:
 
 
 def _byte_code(module: str, source: bytes) -> bytes:
-    """An unchecked .pyc of a guest module. Pythons of other versions ignore it."""
+    """Return an unchecked .pyc of a guest module. Other versions of Python ignore it."""
     spec = find_spec(f"sandboxes.guest.{module}")
     assert spec is not None
     loader = cast("InspectLoader", spec.loader)
@@ -82,6 +82,6 @@ def register(package, sources):
 
 
 def program(text: str) -> bytes:
-    """A template's program, preceded by the guest modules that it needs, for a Python that reads it from stdin."""
+    """Put the guest modules that a template needs before its program, for a Python that reads it from stdin."""
     sources = [(name, resources.files("sandboxes.guest").joinpath(f"{name}.py").read_text()) for name in _DOOR]
     return f"{_REGISTER}register('ramify_door', {sources!r})\n{text}".encode()

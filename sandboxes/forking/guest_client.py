@@ -32,7 +32,7 @@ _ERRORS: dict[str, type[SandboxError]] = {
 
 
 class Guest:
-    """A running guest. Use it from one thread at a time, and only while it is `alive`.
+    """A connection to a running guest. Use it from one thread at a time, and only while it is `alive`.
 
     Raises:
         SandboxUnavailable: the guest cannot work on this machine.
@@ -44,7 +44,7 @@ class Guest:
         self._waiting = True
         self._channel = channel
         self.template: tuple[Template, str] | None = None
-        """The template that it runs, and over which state."""
+        """The template that the guest runs, and the state that it runs over."""
         try:
             self.receive()
         except SandboxLost as error:
@@ -55,7 +55,7 @@ class Guest:
 
     @property
     def alive(self) -> bool:
-        """Whether the guest accepts requests. After a request that was interrupted before its reply, it does not."""
+        """Whether the guest accepts requests. It does not after a request that was interrupted before its reply."""
         return not self.closed and not self._waiting
 
     def ask(self, op: str, payload: bytes = b"", /, **fields: object) -> tuple[Header, bytes]:
@@ -71,7 +71,7 @@ class Guest:
         return self.receive()
 
     def ensure_template(self, needed: tuple[Template, str], *, check: bool) -> None:
-        """Start a template over a state, unless it is the one that runs. `check` is as for a lease."""
+        """Start a template over a state, unless it already runs. `check` is as for a lease."""
         if self.template != needed:
             template, state = needed
             text = program(template.program)
@@ -125,7 +125,7 @@ def _error(header: Header) -> Exception:
     if header["error"] == "os":
         return OSError(header["errno"], header["message"], header["path"] or None)
     if header["error"] == "full":
-        remedy = "free some space (`ramify clean` shows what is ours), or use another disk (--out)"
+        remedy = "free some space (`ramify clean` lists what Ramify has left), or use another disk (--out)"
         return StoreFull(f"no room for another state: {header['message']}; {remedy}")
     return _ERRORS[header["error"]](header["message"])
 

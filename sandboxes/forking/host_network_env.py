@@ -25,7 +25,7 @@ _BUNDLES = tuple(
     Path(path)
     for path in ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 )
-"""Where distributions keep a machine's trusted certificates."""
+"""The files in which distributions keep a machine's trusted certificates."""
 _MAX_FILE_BYTES = 4 << 20
 
 
@@ -59,7 +59,7 @@ def borrow(place: str = "/dev") -> Borrowed:
 
 
 def _bundle(env: Mapping[str, str], files: dict[str, str], place: str) -> dict[str, str]:
-    """Variables with the path of the machine's certificates, for every such variable that is not set."""
+    """Add the machine's certificates to `files`; return every certificate variable that `env` lacks, set to them."""
     named = next((env[name] for name in _BUNDLE_NAMES if name in env), "")
     text = files[named] if named in files else next(filter(None, map(_text, _BUNDLES)), None)
     if text is None:
@@ -79,7 +79,7 @@ def _pip_config(files: dict[str, str], place: str) -> dict[str, str]:
 
 
 def _text(path: Path) -> str | None:
-    """The text of a file; None if it is not a readable text file or is too large."""
+    """Return the text of a file; None if it is not a readable text file or is too large."""
     try:
         if not path.is_file() or path.stat().st_size > _MAX_FILE_BYTES:
             return None

@@ -1,4 +1,4 @@
-"""The user and the environment of an image's commands, resolved inside the image."""
+"""Finds the user and the environment of an image's commands, inside the image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Account:
         return f"{self.user}:{self.group}"
 
     def at_home(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment with root's default paths moved to this user's home."""
+        """Return the environment with root's default paths moved to this user's home."""
         ours = {"HOME": self.home, "BASH_ENV": f"{self.home}/.bashrc"}
         roots = {"HOME": "/root", "BASH_ENV": "/root/.bashrc"}
         moved = {name for name in roots if self.user and self.home and env.get(name) == roots[name]}
@@ -75,7 +75,7 @@ def _lines(read: Callable[[str], bytes], path: str) -> list[list[str]]:
 def activated(box: Sandbox, env: Mapping[str, str]) -> dict[str, str]:
     """Apply the image's `BASH_ENV`, for example an activated conda environment, to `env`.
 
-    So every command gets it, not only those that bash runs. Without bash, or if the file fails, `env` is unchanged.
+    This way every command gets it, not only those that bash runs. `env` is unchanged without bash or if the file fails.
     """
     if "BASH_ENV" not in env:
         return dict(env)

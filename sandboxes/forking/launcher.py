@@ -1,4 +1,4 @@
-"""How a guest is started: the interface between `ForkingProvider` and what holds its states."""
+"""Defines how a guest is started: the interface between `ForkingProvider` and the machine or engine with its states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Channel(Protocol):
     """The stdin and stdout of one running guest. Used by one thread at a time."""
 
     def send(self, data: bytes) -> None:
-        """Send all of it.
+        """Send all of `data`.
 
         Raises:
             OSError: the guest is gone.
@@ -64,7 +64,7 @@ class Launcher(Protocol):
         ...
 
     def layout(self, workspace: Workspace) -> Layout:
-        """The layout of a workspace's states.
+        """Return the layout of a workspace's states.
 
         Raises:
             SandboxUnavailable, ImageMissing, StoreFull: see each.
@@ -85,9 +85,9 @@ class Launcher(Protocol):
         ...
 
     def lives(self, store: str) -> bool:
-        """Whether a store still exists. `store` is the name in a guest's arguments, which shared entries record."""
+        """Whether a store still exists. `store` is its name in a guest's arguments, which shared entries record."""
         ...
 
     def close(self) -> None:
-        """Free what all guests share. Close every channel first."""
+        """Free the resources that all guests share. Close every channel first."""
         ...

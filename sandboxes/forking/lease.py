@@ -1,4 +1,4 @@
-"""A leased fork as seen from the host, and the names of its states."""
+"""Implements `sandboxes.Sandbox` on a guest's lease, and translates between snapshots and the guest's states."""
 
 from __future__ import annotations
 
@@ -163,15 +163,15 @@ class LeasedSandbox:
 
 
 def snapshot_of(image: str, header: Mapping[str, Any]) -> Snapshot:
-    """The snapshot of a guest's state."""
+    """Return the snapshot that stands for a guest's state."""
     return Snapshot(f"{image}-{header['id']}" if image else header["id"], header["digest"])
 
 
 def image_of(snapshot: Snapshot) -> str:
-    """The image of the guests that can hold the snapshot, as in `Layout.image`."""
+    """Return the image of the guests that can hold the snapshot, as in `Layout.image`."""
     return snapshot.id.rpartition("-")[0]
 
 
 def state(snapshot: Snapshot) -> str:
-    """The name of the snapshot's state inside its guests."""
+    """Return the name of the snapshot's state inside its guests."""
     return snapshot.id.rpartition("-")[2]

@@ -22,7 +22,8 @@ def merge(ours: Sequence[Difference], theirs: Sequence[Difference]) -> Merge:
     with tempfile.TemporaryDirectory(prefix="ramify-merge-") as directory:
         git = Git(Path(directory, "git"))
         sides = [base | {difference.path: difference.new for difference in changes} for changes in (ours, theirs)]
-        _, one, other = commits(git, base, *sides)
-        output = git.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other, fine=(0, 1))
+        _, our_side, their_side = commits(git, base, *sides)
+        command = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
+        output = git.run(*command, our_side, their_side, fine=(0, 1))
         merged, *conflicts = names(output)
-        return Merge(b"" if conflicts else shown(git, one, merged), tuple(dict.fromkeys(conflicts)))
+        return Merge(b"" if conflicts else shown(git, our_side, merged), tuple(dict.fromkeys(conflicts)))

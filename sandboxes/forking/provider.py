@@ -1,4 +1,7 @@
-"""A provider of sandboxes over whatever starts guests: leases, base states, patches."""
+"""A provider of sandboxes on top of any `Launcher`: leases, base states, patches.
+
+A patch leaves out new files that git ignores, everything in `.git`, and nested repositories.
+"""
 
 from __future__ import annotations
 
@@ -163,19 +166,20 @@ class ForkingProvider:
         return tuple(Change(path, kind_of(before, after)) for path, before, after in header["changes"])
 
     def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
-        """As `sandboxes.Provider.diff`. The last patches are kept: a search asks for one several times."""
+        """As `sandboxes.Provider.diff`. The last patches are kept, because a search asks for each several times."""
         self._require(old)
         self._require(new)
         return self._patch(old, new, context)
 
     def _make_patch(self, old: Snapshot, new: Snapshot, context: int) -> bytes:
-        return patch(self._differences(old, new), context=context)
+        return patch(self._differences_to_keep(old, new), context=context)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
         """As `sandboxes.Provider.merge`."""
-        return merge(self._differences(base, ours), self._differences(base, theirs))
+        return merge(self._differences_to_keep(base, ours), self._differences_to_keep(base, theirs))
 
-    def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
+    def _differences_to_keep(self, old: Snapshot, new: Snapshot) -> list[Difference]:
+        """Return the differences that belong in a patch."""
         header, _ = self._ask_of("compare", old, new, rules=True)
         tracked = frozenset(header["tracked"])
         untracked = [path for path, _, _ in header["changes"] if path not in tracked]
@@ -197,7 +201,7 @@ class ForkingProvider:
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
-        self._patch.cache_clear()  # a patch of a discarded state is not given any more
+        self._patch.cache_clear()  # a discarded state has no patch any more
         names_by_image: dict[str, list[str]] = {}
         for snapshot in snapshots:
             self._require(snapshot)
@@ -219,7 +223,7 @@ class ForkingProvider:
     def require_room(self, *, to_finish: bool = False) -> None:
         """As `sandboxes.Provider.require_room`. The size of the states is checked only every 30 seconds."""
         if disk := self._launcher.disk:
-            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "going on safely")
+            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "continuing safely")
         if not to_finish:
             self._weigh()
 
@@ -234,8 +238,8 @@ class ForkingProvider:
             if used > self._limits.store_bytes:
                 allowed = self._limits.store_bytes
                 raise StoreFull(
-                    f"the states of this run take {used >> 20} MiB and may take {allowed >> 20} MiB; look at what its "
-                    "commands leave on the disk, or set sandbox.limits.store_bytes higher"
+                    f"the states of this run take {used >> 20} MiB of at most {allowed >> 20} MiB; check what its "
+                    "commands leave on the disk, or raise sandbox.limits.store_bytes"
                 )
 
     @contextmanager
@@ -246,8 +250,8 @@ class ForkingProvider:
         *,
         network: bool = False,
     ) -> Iterator[Guest]:
-        """A guest for exclusive use in the block: the idle one with the highest rank, if that is above 0, or a new one.
-        A guest with network access is closed at its end."""
+        """Reserve a guest for the block: the idle one with the highest rank, if that is above 0, or else a new one.
+        A guest with network access is closed at the end of the block."""
         rank = rank or partial(_rank_for_run, None)
         with self._lock:
             idle = [] if network else self._idle.setdefault(image, [])
@@ -282,7 +286,7 @@ def require_shell(provider: Provider, workspace: Workspace, timeout_s: float = _
     """Check that a shell runs in a state of the workspace, which should be small. The state is discarded.
 
     Raises:
-        SandboxUnavailable, ImageMissing: it does not; the message gives the reason.
+        SandboxUnavailable, ImageMissing: a shell does not run; the message gives the reason.
     """
     base = provider.create(workspace)
     with provider.at(base) as fork:
@@ -307,18 +311,18 @@ def relative(path: str) -> str:
 
 
 def kind_of(old: object, new: object) -> Literal["added", "modified", "removed"]:
-    """The kind of change between two sides, where None means that the path does not exist."""
+    """Return the kind of change between two sides; a side is None if the path does not exist there."""
     return "added" if old is None else "removed" if new is None else "modified"
 
 
 def _rank_for_box(guest: Guest) -> int:
-    """How well a guest suits a fork that may stay open long: not at all if it runs a template, which test runs need."""
+    """Rank a guest for a fork that may stay open long: 0 if the guest runs a template, which test runs need."""
     return int(guest.template is None)
 
 
 def _rank_for_run(needed: tuple[Template, str] | None, guest: Guest) -> int:
-    """How well a guest suits work that soon ends and needs this template, or none: a template of other runs is given up
-    before another guest starts one."""
+    """Rank a guest for short work that needs this template, or no template. A guest with another template ranks higher
+    than one without: its template is replaced before a further guest starts one."""
     return 3 if guest.template == needed else 2 if guest.template else 1
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 100_000
-"""The most bytes of a script that is passed as an argument."""
+"""The largest script, in bytes, that is passed as an argument."""
 _FILE = "/tmp/.ramify.script"  # noqa: S108  # inside the sandbox, which has no other users
 
 

@@ -1,4 +1,4 @@
-"""Reads a local checkout: its files as a tar stream, and which of them git tracks. It is never written to."""
+"""Reads a local checkout: its files as a tar stream, and which of them git tracks. The checkout is never written to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sandboxes.git.git_dir import detached
 from sandboxes.guest.disk_usage import MAX_NESTING
 
 _RUN = {"journal.jsonl", "blobs"}
-"""A directory with both is a run of Ramify, with states and copies of the checkout."""
+"""A directory that contains both is a run of Ramify, with states and copies of the checkout."""
 _SHOWN = 60
 """How many characters of a long path an error message shows."""
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Repository:
 
 
 def repository(path: Path) -> Repository:
-    """The repository whose root is `path`."""
+    """Return the facts about the repository whose root is `path`; empty ones if there is none."""
     location = locate(path)
     if location is None or location.work_tree != path.resolve():
         return Repository()
@@ -49,7 +49,7 @@ def repository(path: Path) -> Repository:
 
 
 def names(listing: bytes) -> tuple[str, ...]:
-    """The paths of a NUL-terminated listing."""
+    """Split a NUL-terminated listing into paths."""
     return tuple(os.fsdecode(name) for name in listing.split(b"\0") if name)
 
 
@@ -80,7 +80,7 @@ def pack(
 
 
 def weight(root: Path, leave_out: Collection[Path]) -> int:
-    """Total bytes of the files that `pack` would write.
+    """Return the total bytes of the files that `pack` would write.
 
     Raises:
         SandboxError: a directory cannot be read.
@@ -98,7 +98,7 @@ def _size(source: Path | bytes) -> int:
 
 
 def _copied(root: Path, tracked: frozenset[str], leave_out: frozenset[Path]) -> Iterator[tuple[Path | bytes, str]]:
-    """Every path or text to copy with its name in the copy, parents first."""
+    """Yield every path or text to copy, with its name in the copy, parents first."""
     for path, name in _walk(root, ".", tracked, frozenset(map(str, leave_out))):
         if name.endswith((".pyc", ".pyo")) and "__pycache__" in name and name not in tracked:
             continue
@@ -116,7 +116,7 @@ def _copied(root: Path, tracked: frozenset[str], leave_out: frozenset[Path]) -> 
 def _walk(
     top: Path, name: str, tracked: frozenset[str] = frozenset(), leave_out: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Path, str]]:
-    """A path and everything below it, parents first, with names that begin with `name`.
+    """Yield a path and everything below it, parents first, with names that start with `name`.
 
     Raises:
         SandboxError: a directory cannot be read, or directories are nested too deep for a state.
@@ -142,7 +142,7 @@ def _walk(
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:
-    """The entries of a directory, sorted in reverse."""
+    """List the entries of a directory in reverse order."""
     try:
         with os.scandir(directory) as entries:
             return sorted(entries, key=lambda entry: entry.name, reverse=True)

@@ -1,4 +1,4 @@
-"""Steps that prepare a base state on every tier: set-up commands, the workspace's owner, and its repository."""
+"""Steps that prepare a base state with any provider: set-up commands, the workspace's owner, and its repository."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_all(box: Sandbox, commands: Sequence[str], env: Mapping[str, str]) -> No
         if done.exit_code:
             tail = (done.stdout + done.stderr)[-_TAIL_BYTES:].decode(errors="replace")
             raise SetupFailed(
-                f"the set-up command `{_head(command)}` ended with exit code {done.exit_code}; correct it, and try "
+                f"the set-up command `{_head(command)}` ended with exit code {done.exit_code}; correct it and try "
                 f"again:\n{tail}"
             )
 
@@ -50,7 +50,7 @@ def give(box: Sandbox, user: int, group: int) -> None:
 
 
 def workspace_folder(box: Sandbox, workspace: Workspace, workdir: str) -> str:
-    """The image's workspace folder: `workdir`, or for a nested workspace the first folder in it with a repository."""
+    """Return the image's workspace folder: `workdir`, or if nested, the first folder in it with a repository."""
     if workspace.path is not None or not workspace.nested:
         return workdir
     done = box.exec(["/bin/sh", "-c", _REPOSITORIES], timeout_s=_LISTING_TIMEOUT_S, cwd=workdir)
@@ -59,7 +59,7 @@ def workspace_folder(box: Sandbox, workspace: Workspace, workdir: str) -> str:
 
 
 def listed(box: Sandbox) -> Repository:
-    """What git inside the sandbox reports about a repository that came with the image."""
+    """Return what git inside the sandbox reports about a repository that came with the image."""
     done = box.exec([*_GIT, "ls-files", "-z"], timeout_s=_LISTING_TIMEOUT_S)
     if done.exit_code or done.stdout_bytes > len(done.stdout):
         return Repository()

@@ -1,4 +1,4 @@
-"""One command: its own processes, /proc, IPC and network, no privileges, a deadline."""
+"""Runs one command in a fork: collects its output and enforces its deadline and disk limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .init import Init
 
 
 class Action:
-    """One command: its own processes, /proc, IPC and network, no privileges, a deadline."""
+    """One command, with its own processes, /proc, IPC and network, no privileges, and a deadline."""
 
     def __init__(self, request: Json, stdin: bytes, config: Json, init: Init) -> None:
         self.request, self.stdin, self.config, self.init = request, stdin, config, init
@@ -24,7 +24,7 @@ class Action:
         self.written: Dict[int, int] = {init.out: 0, init.err: 0}
 
     def run(self, uppers: List[int]) -> Tuple[Json, bytes]:
-        """Run the command to its end and return the reply."""
+        """Run the command until it ends and return the reply."""
         started = time.monotonic()
         counters = self.counters()
         out, err = self.init.out, self.init.err
@@ -48,7 +48,7 @@ class Action:
         return header, bytes(self.kept[out] + self.kept[err])
 
     def watch(self, uppers: List[int], deadline: float) -> Tuple[str, str]:
-        """Collect output to the end; return the first process's status and why it was killed."""
+        """Collect output until the end; return the first process's status and why it was killed."""
         poll = select.poll()
         for descriptor in (self.init.out, self.init.err, self.init.status):
             os.set_blocking(descriptor, False)
@@ -63,7 +63,7 @@ class Action:
                 self.init.kill()
             wait_s = 1.0 if killed else max(0.0, min(deadline - now, disk.wait_s(now)))
             for descriptor, _ in poll.poll(wait_s * 1000):
-                if descriptor == 0:  # nothing is asked for while a command runs: the host is gone
+                if descriptor == 0:  # the host sends no requests while a command runs, so it is gone
                     os._exit(OVER)
                 data = os.read(descriptor, 1 << 16)
                 if descriptor == self.init.status:
@@ -76,13 +76,13 @@ class Action:
                     poll.unregister(descriptor)
 
     def failed(self, problem: str) -> Refused:
-        """Why the command did not start."""
+        """Return the error that explains why the command did not start."""
         if self.init.template:
             return Refused("template", "%s: %s" % (problem, self.init.template.said()))
         return Refused("sandbox", problem)
 
     def keep(self, descriptor: int, data: bytes) -> None:
-        """The head of the output, and its total size."""
+        """Keep the head of the output, and count its total size."""
         room = self.limit - len(self.kept[descriptor])
         self.kept[descriptor] += data[: max(0, room)]
         self.written[descriptor] += len(data)
@@ -97,7 +97,7 @@ class Action:
                 continue
 
     def counters(self) -> Dict[str, int]:
-        """How often each limit was hit so far."""
+        """Return how often each limit has been hit so far."""
         found = {}
         for limit, word in (("memory", b"oom_kill"), ("pids", b"max")):
             descriptor = self.config.get(limit + "_fd")
@@ -107,7 +107,7 @@ class Action:
         return found
 
     def why(self, code: int, before: Dict[str, int]) -> str:
-        """The limit that ended the command; "" if none did or it is unknown."""
+        """Return the limit that ended the command; "" if none did or it is unknown."""
         if code == 128 + signal.SIGXFSZ:
             return "disk"
         after = self.counters() if code else {}

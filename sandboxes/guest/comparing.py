@@ -1,4 +1,4 @@
-"""What differs between the workspaces of two states."""
+"""Compares the workspaces of two states: answers the requests `compare` and `contents`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .store import Store, differing_in, home_of
 from .views import Bases
 
 MAX_RULES_BYTES = 1 << 20
-"""Of a .gitignore."""
+"""The maximum size of a .gitignore."""
 
 
 class Pair(NamedTuple):
@@ -25,17 +25,17 @@ class Pair(NamedTuple):
     one: int
     other: int
     folder: str
-    """Of the workspace, below its mount; "" is the mount itself."""
+    """The workspace's folder below its mount; "" is the mount itself."""
 
     @property
     def top(self) -> str:
-        """What paths of the workspace begin with."""
+        """The prefix of all paths in the workspace, relative to the mount."""
         return self.folder + "/" if self.folder else ""
 
 
 @contextmanager
 def opened(store: Store, request: Json, bases: Bases) -> Iterator[Pair]:
-    """The states that a request names."""
+    """Open the two states that a request names."""
     old, new = store.load(request["old"]), store.load(request["new"])
     if (old["base"], old["workdir"]) != (new["base"], new["workdir"]):
         raise Refused("sandbox", "%s and %s do not come from one base" % (old["id"], new["id"]))
@@ -45,7 +45,7 @@ def opened(store: Store, request: Json, bases: Bases) -> Iterator[Pair]:
 
 
 def compare(store: Store, request: Json, bases: Bases) -> Tuple[Json, bytes]:
-    """The reply to a request of that name."""
+    """Handle a `compare` request."""
     with opened(store, request, bases) as pair:
         found = differing(pair.one, pair.other, differing_in(pair.folder, pair.old, pair.new))
         paths = [path[len(pair.top) :] for path in found if path.startswith(pair.top)]
@@ -59,7 +59,7 @@ def compare(store: Store, request: Json, bases: Bases) -> Tuple[Json, bytes]:
 
 
 def contents(store: Store, request: Json, bases: Bases) -> None:
-    """Answer a request of that name. The answer may be larger than memory."""
+    """Handle a `contents` request. The reply may be larger than memory."""
     with opened(store, request, bases) as pair:
         leaves = [(root, pair.top + path) for path in request["paths"] for root in (pair.one, pair.other)]
         sizes = [found[2] if found else 0 for found in (look(*leaf) for leaf in leaves)]
@@ -67,12 +67,12 @@ def contents(store: Store, request: Json, bases: Bases) -> None:
 
 
 def differing(one: int, other: int, paths: List[str]) -> List[str]:
-    """Paths, not of directories, at or below the given ones at which two views of one base differ."""
+    """List the paths, other than directories, at or below `paths` at which two views of one base differ."""
     found: Dict[str, None] = {}
     for path in paths:
         sides = [dict(at_or_below(view, path)) for view in (one, other)]
         if "" in sides[0] and "" in sides[1]:
-            continue  # a directory on both sides: what is in it differs by paths of its own
+            continue  # a directory on both sides: differences in it have their own paths
         for leaf in sorted(set(sides[0]) | set(sides[1])):
             if leaf and sides[0].get(leaf) != sides[1].get(leaf):
                 found[leaf] = None
@@ -80,7 +80,7 @@ def differing(one: int, other: int, paths: List[str]) -> List[str]:
 
 
 def look(root: int, path: str) -> Optional[List[Any]]:
-    """[kind, mode, bytes of content] of a leaf; None when none is there."""
+    """Return [kind, mode, size in bytes] of a path; None if it does not exist or is a directory."""
     with parent_of(root, path) as place:
         if place is None or not exists(*place):
             return None
@@ -91,7 +91,7 @@ def look(root: int, path: str) -> Optional[List[Any]]:
 
 
 def parts(root: int, path: str) -> Iterator[bytes]:
-    """The content of a file that is there, or a link's target."""
+    """Yield the content of an existing file, or the target of a link."""
     with parent_of(root, path) as place:
         assert place is not None
         if stat.S_ISLNK(os.lstat(place[1], dir_fd=place[0]).st_mode):
@@ -102,15 +102,15 @@ def parts(root: int, path: str) -> Iterator[bytes]:
 
 
 def surroundings(root: int, top: str, paths: List[str]) -> Json:
-    """The .gitignore files above the paths, and the nested repositories that hold some of them. Paths are relative to
-    `top`, which ends in a slash or is empty."""
+    """Find the .gitignore files above the paths, and the nested repositories that contain some of the paths. Paths are
+    relative to `top`, which ends in a slash or is empty."""
     ignores, nested = {}, []
     for folder in sorted({parent for path in paths for parent in parents(path)}):
         name = folder + ".gitignore"
         rules = look(root, top + name)
         if rules and rules[0] == "f":
             if rules[2] > MAX_RULES_BYTES:
-                raise Refused("sandbox", "%s has %d bytes, and may have %d" % (name, rules[2], MAX_RULES_BYTES))
+                raise Refused("sandbox", "%s has %d bytes; at most %d are allowed" % (name, rules[2], MAX_RULES_BYTES))
             ignores[name] = b"".join(parts(root, top + name)).decode("utf-8", "surrogateescape")
         with parent_of(root, top + folder + ".git") as place:
             if folder and place and exists(*place):
@@ -119,6 +119,6 @@ def surroundings(root: int, top: str, paths: List[str]) -> Json:
 
 
 def parents(path: str) -> List[str]:
-    """Every directory above a path, "" first, each ending in a slash."""
+    """List every directory above a path, "" first; the others end in a slash."""
     parts = path.split("/")[:-1]
     return ["".join(part + "/" for part in parts[:count]) for count in range(len(parts) + 1)]

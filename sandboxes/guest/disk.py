@@ -1,4 +1,4 @@
-"""What a fork takes of the disk, watched while a command runs."""
+"""Watches how much disk space a fork uses while a command runs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .frames import Refused
 
 CHECK_S = 0.05
 SLICE_S = 0.005
-"""Looking at a large tree must not make anybody late for a deadline."""
+"""The seconds that counting may take at a time, so that a large tree does not delay a deadline."""
 SPARE_BYTES = 64 << 20
 ENTRY_BYTES = 4096
-"""The least that anything counts for: an empty file takes an inode and a name."""
+"""The minimum that each file counts: even an empty file takes an inode and a name."""
 LARGE_BYTES = 64 << 10
-"""Files above are remembered while they are counted."""
+"""Larger files are remembered during a count, so that none is counted twice."""
 
 
 class Disk:
-    """Watches what a fork takes of the disk. `processes` is a /proc that shows who may hold deleted files open."""
+    """Watches a fork's disk usage. `processes` is a /proc that shows the processes that may hold deleted files open."""
 
     def __init__(self, uppers: List[int], processes: int, limit: int) -> None:
         self.uppers, self.processes, self.limit = uppers, processes, limit
@@ -32,11 +32,12 @@ class Disk:
         self.met: Set[int] = set()
 
     def wait_s(self, now: float) -> float:
-        """How long until it wants to look again."""
+        """Return the seconds until the next check."""
         return 0.0 if self.counting else max(0.0, self.next - now)
 
     def exceeded(self, now: float) -> bool:
-        """Looked at now and then; the files are counted, a slice at a time, only when much of the whole disk went."""
+        """Whether the fork uses too much, or the disk is nearly full. Cheap to call often: free space is checked every
+        `CHECK_S` seconds, and files are counted, a slice at a time, only after much of the free space has gone."""
         if self.counting is None:
             if now < self.next:
                 return False
@@ -50,11 +51,11 @@ class Disk:
         return self._count(now + SLICE_S)
 
     def _short(self, left: int) -> bool:
-        """Whether the machine runs out of disk, whoever took it."""
+        """Whether the machine is running out of disk space, no matter who uses it."""
         return left < SPARE_BYTES or (left < self.first[0] // 2 and self.first[0] - left > 4 * self.limit)
 
     def _taken(self, left: Tuple[int, int]) -> int:
-        """The most that this command may have taken since the disk had most to give."""
+        """Return the most that this command can have used since free space was at its highest."""
         self.most = max(self.most[0], left[0]), max(self.most[1], left[1])
         return max(self.most[0] - left[0], (self.most[1] - left[1]) * ENTRY_BYTES)
 
@@ -74,7 +75,8 @@ class Disk:
         return False
 
     def _size(self, facts: os.stat_result) -> int:
-        """What it takes. A file that was met before takes a name: it has several, or was moved or deleted meanwhile."""
+        """Return the bytes that a file uses. A file that was already counted uses only a name: it has several names, or
+        was moved or deleted meanwhile."""
         size = max(facts.st_blocks * 512, ENTRY_BYTES)
         if not stat.S_ISDIR(facts.st_mode) and (facts.st_nlink > 1 or size > LARGE_BYTES):
             if facts.st_ino in self.met:
@@ -91,6 +93,6 @@ class Disk:
 
 
 def free(directory: int) -> Tuple[int, int]:
-    """Bytes and files that the disk has room for."""
+    """Return how many more bytes and files the disk has room for."""
     facts = os.fstatvfs(directory)
     return facts.f_bavail * facts.f_frsize, facts.f_favail

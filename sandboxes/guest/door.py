@@ -1,8 +1,8 @@
-"""Runs in a template: a process that has done what many commands begin with, and of which each gets a copy.
+"""Runs in a template: receives orders and copies the template's process into the forks that they come from.
 
-The template stands in a fork of the base state and keeps three capabilities, which let a copy go into the namespaces
-of an action; there the copy gives them up, as any command does, before it goes on. Between two orders nothing can talk
-to the template: it sees no /proc, and no action sees its processes.
+The template runs in a fork of the base state and keeps three capabilities, which let a copy enter the namespaces of an
+action. The copy then gives them up before it does anything else, so that it has the privileges of any command. Between
+two orders nothing can reach the template: it sees no /proc, and no action sees its processes.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from .kernel import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, LIBC,
 SOCKET = 3
 """The descriptor of a template's socket."""
 HOME = 4
-"""The descriptor of its own process id namespace, to which it comes back."""
+"""The descriptor of the template's own process id namespace, to which it returns."""
 HANDED_OVER = 9
-"""Descriptors that come with an order: namespaces mnt, ipc, net and pid, stdout, stderr, where the exit code goes, the
-order, the program of the system call filter."""
+"""The number of descriptors that come with an order: the namespaces mnt, ipc, net and pid, stdout, stderr, the pipe for
+the exit code, the order's text, and the program of the system call filter."""
 
 
 class CopyOrder(NamedTuple):
-    """What the template is asked to do in some fork."""
+    """A request that a copy of the template does some work in a fork."""
 
     facts: Dict[str, Any]
-    """cwd and limits, as in a request to execute something."""
+    """cwd and limits, as in an `exec` request."""
     text: bytes
-    """For the template's own program."""
+    """The input of the template's own program."""
     descriptors: Tuple[int, ...]
 
 
 def send(connection: socket.socket, facts: Dict[str, Any], descriptors: List[int]) -> None:
-    """A message with open files."""
+    """Send a message with open files."""
     rights = array.array("i", descriptors)
     connection.sendmsg([json.dumps(facts).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
 
 
 def receive(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]:
-    """The next message and its open files.
+    """Receive the next message and its open files.
 
     Raises:
-        EOFError: nobody can send any more.
+        EOFError: every sender has closed its end.
     """
     rights = array.array("i")
     data, ancillary, _, _ = connection.recvmsg(1 << 16, socket.CMSG_SPACE(HANDED_OVER * rights.itemsize))
@@ -60,32 +60,32 @@ def receive(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]
 
 
 def order_of(facts: Dict[str, Any], descriptors: Tuple[int, ...]) -> CopyOrder:
-    """A message as an order."""
+    """Turn a message into an order."""
     return CopyOrder(facts, content(descriptors[7]), descriptors)
 
 
 def content(file: int) -> bytes:
-    """All of an open file, wherever it is read at."""
+    """Return the whole content of an open file, regardless of its current position."""
     return os.pread(file, os.fstat(file).st_size, 0)
 
 
 def close(order: CopyOrder) -> None:
-    """Forget an order that somebody else has taken."""
+    """Close the descriptors of an order that another process handles."""
     for descriptor in order.descriptors:
         os.close(descriptor)
 
 
 def reap() -> None:
-    """Let go of children that ended: each would count as a process until then. Their signal is left alone, for what
-    they inherit of it."""
+    """Reap children that have ended, since each would still count as a process. The handler of SIGCHLD is not changed,
+    because copies inherit it."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def admit(order: CopyOrder) -> bool:
-    """Copy this process into the order's fork. True in the copy, which is like any command; False in the template, once
-    that has ended: a guest has one command at a time, so there are no other orders until then."""
+    """Copy this process into the order's fork. Returns True in the copy, which then is like any command, and False in
+    the template, once the copy has ended: a guest runs one command at a time, so no other order can come earlier."""
     reap()
     mnt, ipc, net, pid, out, err, done, _, program = order.descriptors
     with _children_noticed():
@@ -107,8 +107,8 @@ def admit(order: CopyOrder) -> bool:
 
 @contextmanager
 def _children_noticed() -> Iterator[None]:
-    """For the block, children that end are waited for though what this process has run ignores their signal. Where the
-    block is left it is as it was, in a copy too."""
+    """Make it possible to wait for children in the block even if the program ignores SIGCHLD. The setting is restored
+    when the block ends, in a copy of the process, too."""
     ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
     if ignored:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -120,7 +120,7 @@ def _children_noticed() -> Iterator[None]:
 
 
 def _forked_into(pid: int) -> Optional[int]:
-    """As `os.fork`, the child in that process id namespace; None when nobody lives there any more."""
+    """As `os.fork`, with the child in the process id namespace `pid`; None if that namespace has ended."""
     _enter(pid, CLONE_NEWPID)
     copy: Optional[int] = None
     with suppress(OSError):
@@ -131,7 +131,7 @@ def _forked_into(pid: int) -> Optional[int]:
 
 
 def _enter(namespace: int, kind: int) -> None:
-    """Go there. Who cannot is neither a template nor a command, and ends."""
+    """Enter a namespace. Ends the process if that fails, because it then is neither a template nor a command."""
     if LIBC.setns(namespace, kind):
         os._exit(1)
 
@@ -158,7 +158,7 @@ def _become_command(order: CopyOrder, out: int, err: int, program: bytes) -> Non
 
 
 def set_limits(limits: List[Tuple[int, int]]) -> None:
-    """Of this process and what it starts; never above those that it has."""
+    """Set the limits of this process and of all that it starts; existing limits are never raised."""
     for kind, value in limits:
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

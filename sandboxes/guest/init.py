@@ -1,4 +1,4 @@
-"""The first process of an action. It is made knowing nothing of the command, so it can be ready before there is one."""
+"""The first process of an action. It is started without knowing the command, so it can be ready in advance."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ from .kernel import (
 from .template import Template, hand_over
 
 OWN_PIDS: List[int] = []
-"""The server's process id namespace, opened while a /proc shows it."""
+"""The server's process id namespace, opened while a /proc still shows it."""
 
 
 class Init:
-    """One such process, as its parent knows it: the reading ends of what the command prints, and of `status`. That
-    says `=CODE` when the command and all that it started are dead, or what failed before it began, or just ends."""
+    """The first process of an action, as its parent sees it: the reading ends of the command's output and of `status`.
+
+    `status` delivers `=CODE` once the command and all that it started are dead, or a message if something failed before
+    the command started; it is just closed if the process was killed.
+    """
 
     def __init__(
         self, user: Tuple[int, int], capabilities: Sequence[int], network: bool, template: Optional[Template] = None
@@ -48,35 +51,35 @@ class Init:
             self.process = os.fork()
             if self.process == 0:
                 self._be(order, out, err, status)
-        finally:  # our own children stay where we are
+        finally:  # later children stay in this process's own namespace
             checked(LIBC.setns(OWN_PIDS[0], CLONE_NEWPID), "setns")
         for end in (order, out, err, status):
             os.close(end)
 
     def begin(self, order: Json, stdin: bytes) -> None:
-        """Let it run a command: argv, env, cwd and limits; without argv, what `stdin` tells the template."""
+        """Start a command: argv, env, cwd and limits. Without argv, `stdin` is an order for the template."""
         write_all(self.stdin, stdin)
         with suppress(BrokenPipeError):
             write_all(self.order, json.dumps({**order, "stdin": bool(stdin)}).encode() + b"\n")
 
     def dead(self) -> bool:
-        """Whether it died while it was waiting: when memory runs out it is among the first."""
+        """Whether the process died while it was waiting; it is among the first to be killed when memory runs out."""
         process, status = os.waitpid(self.process, os.WNOHANG)
         self.code = exit_code(status) if process else None
         return bool(process)
 
     def kill(self) -> None:
-        """End it, and all processes of the command."""
+        """Kill the process and all processes of the command."""
         os.kill(self.process, signal.SIGKILL)
 
     def ended(self) -> int:
-        """Wait for its end, and that of all that it started; its exit code, which is the command's."""
+        """Wait until the process and all that it started have ended; return the command's exit code."""
         if self.code is None:
             self.code = exit_code(os.waitpid(self.process, 0)[1])
         return self.code
 
     def end(self) -> None:
-        """End it, if it has not ended, and forget what it printed. Nobody is left in its mounts."""
+        """Kill the process if it still runs, and drop its output. Afterwards no process uses its mounts."""
         if self.code is None:
             self.kill()
             self.ended()
@@ -84,7 +87,7 @@ class Init:
             os.close(end)
 
     def _be(self, order: int, out: int, err: int, status: int) -> NoReturn:
-        """Be that process, and never again the lease that it was forked from: whatever fails is said, and ends it."""
+        """Run as the new process. Never returns to the lease's code: a failure is written to `status`."""
         code = 1
         try:
             code = self._run(order, out, err, status)
@@ -96,7 +99,7 @@ class Init:
             os._exit(code)
 
     def _run(self, order: int, out: int, err: int, status: int) -> int:
-        """Start the command, or have a copy of the template be it, and reap; its exit code."""
+        """Run the command, or have a copy of the template run as the command; return its exit code."""
         connection = [self.template.connection.fileno()] if self.template else []
         for number, descriptor in enumerate([os.open(os.devnull, os.O_RDONLY), out, err]):
             os.dup2(descriptor, number)
@@ -112,7 +115,7 @@ class Init:
         return reap(spawn(request))
 
     def _isolate(self) -> None:
-        """Own processes, /proc, IPC, network and session, and no privileges but those that the command is to have."""
+        """Enter a separate /proc, IPC, network and session, and give up all privileges that the command must not have."""
         die_with_parent()
         os.setsid()
         unshare(CLONE_NEWNS | CLONE_NEWIPC)
@@ -121,9 +124,9 @@ class Init:
         mount_proc()
         write_text("/proc/self/oom_score_adj", "1000")
         close_proc()
-        for descriptor in (self.stdin, 1, 2):  # a user may open again what it is given, as /dev/stdout and the like
+        for descriptor in (self.stdin, 1, 2):  # the user may open them again, as /dev/stdout and the like
             os.fchown(descriptor, *self.user)
-        if self.capabilities:  # a set-up, in the network of others
+        if self.capabilities:  # a set-up command, in a network that it shares with others
             close_abstract_sockets()
         give_up_privileges(filter_program(), self.capabilities, self.user)
         die_with_parent()
@@ -132,14 +135,14 @@ class Init:
 
 
 def close_all_but(*kept: int) -> None:
-    """Of the descriptors above the standard ones."""
+    """Close all descriptors above the standard ones, except `kept`."""
     order = sorted(kept)
     for below, above in zip([2, *order], [*order, 1 << 16]):  # noqa: B905 - Python 3.8
         os.closerange(below + 1, above)
 
 
 def read_order(descriptor: int) -> Json:
-    """What `begin` wrote. Ends the process when nobody is left who could."""
+    """Read what `begin` wrote. Ends the process if the other end was closed without an order."""
     with os.fdopen(descriptor, "rb") as file:
         text = file.readline()
     if not text:
@@ -149,7 +152,7 @@ def read_order(descriptor: int) -> Json:
 
 
 def spawn(order: Json) -> int:
-    """Start the command; its process id, or minus the exit code when it cannot be started."""
+    """Start the command; return its process id, or minus the exit code if it cannot be started."""
     argv, env = order["argv"], order["env"]
     try:
         os.chdir(order["cwd"])
@@ -167,7 +170,7 @@ def spawn(order: Json) -> int:
 
 
 def reap(command: int) -> int:
-    """Wait for the command and for every orphan before it; its exit code."""
+    """Wait for the command and reap orphans meanwhile; return the command's exit code."""
     if command < 0:
         return -command
     while True:
@@ -177,7 +180,7 @@ def reap(command: int) -> int:
 
 
 def kill_all() -> None:
-    """End every other process of this namespace: all are this one's children once their parents are dead."""
+    """Kill every other process in this namespace; each becomes a child of this process once its parent is dead."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):

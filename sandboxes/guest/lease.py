@@ -1,4 +1,4 @@
-"""One fork of a state: a process that lives in the fork's file system and serves requests about it."""
+"""The process of a lease: it enters a fork's file system and serves requests there until the lease ends."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from .template import Template
 from .views import root_of, seen
 
 LIKELY_MORE = 2
-"""Commands in one fork after which there is likely to be another: most forks run none, or one test command."""
+"""After this many commands a fork is likely to run another one: most forks run none, or a single test command."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
 class Lease:
-    """One fork of a state: a process that lives in the fork's file system and serves requests about it."""
+    """A fork of a state that is held for a caller."""
 
     def __init__(
         self, store: Store, state: Json, request: Json, folder: str, config: Json, template: Optional[Template] = None
@@ -67,7 +67,7 @@ class Lease:
             os._exit(1)
 
     def begin(self) -> None:
-        """Enter the fork and say so; ends the process where that fails."""
+        """Enter the fork and reply to the request. Ends the process if that fails."""
         try:
             die_with_parent()
             self.enter()
@@ -79,7 +79,7 @@ class Lease:
             self.make_ready(self.template)
 
     def answer(self, request: Json, payload: bytes) -> None:
-        """One request; ends the process when it ends the lease."""
+        """Handle one request. Ends the process if the request ends the lease."""
         operation = request["op"]
         if operation == "close":
             self.end(OVER, {})
@@ -103,12 +103,12 @@ class Lease:
             reply(failure(error))
 
     def execute(self, request: Json, stdin: bytes) -> None:
-        """Run a command; then be ready for the next, if it is likely that there is one."""
+        """Run a command, then prepare for the next one if it is likely to come."""
         template = self.template if request.get("ordered") else None
         if request.get("ordered") and template is None:
             raise Refused("template", "there is no template")
         if template and self.user != (0, 0):
-            raise Refused("template", "a template's commands are root's, and those of this image are not")
+            raise Refused("template", "a template runs commands as root, but this image runs them as another user")
         init = self._init(template)
         try:
             header, output = Action(request, stdin, self.config, init).run(self.uppers)
@@ -123,11 +123,11 @@ class Lease:
 
     def make_ready(self, template: Optional[Template] = None) -> None:
         """Start the first process of the next command in advance."""
-        with suppress(OSError):  # nobody asked for it
+        with suppress(OSError):  # no request depends on it
             self.ready = self._init(template)
 
     def _init(self, template: Optional[Template] = None) -> Init:
-        """The one that is ready, or a new one."""
+        """Return the first process that was started in advance, or a new one."""
         ready = self.ready
         if ready and ready.template is template:
             self.ready = None
@@ -138,7 +138,7 @@ class Lease:
         return Init(self.user, capabilities, self.config["network"], template)
 
     def end(self, code: int, answer: Optional[Json] = None) -> NoReturn:
-        """End the lease. Nobody is left in its mounts, which go with this process: who asked need not wait for that."""
+        """End the lease. Its mounts are unmounted when this process ends; the caller need not wait for the unmount."""
         if self.ready:
             self.ready.end()
         if answer is not None:
@@ -146,8 +146,8 @@ class Lease:
         os._exit(code)
 
     def enter(self) -> None:
-        """Mount the fork and make it this process's root. Nothing is looked up in it before, so that no symbolic
-        link in it can lead outside."""
+        """Mount the fork and make it this process's root. No path in it is used before that, so no symbolic link in it
+        can lead outside."""
         unshare(CLONE_NEWNS)
         root, spare = (os.path.join(os.path.dirname(self.folder), name) for name in ("root", "spare"))
         trees = [self._overlay(number, mount, spare) for number, mount in enumerate(self.state["mounts"])]
@@ -191,8 +191,8 @@ class Lease:
         return overlay(lowers, upper, work, spare)
 
     def _sources(self, spare: str) -> List[Tuple[int, str, List[str]]]:
-        """What a scratch fork gets from two states, opened while they can still be seen: the workspace of the one,
-        then what is to be as in the other; each as a directory, where it is to go, and the paths."""
+        """Open what a scratch fork gets from two states, while they are still visible: first the workspace of the
+        state to measure, then the paths to put back. Each item is a source directory, a target path and the paths."""
         if not self.request.get("outside"):
             return []
         wanted = self.store.load(self.request["id"])
@@ -203,7 +203,8 @@ class Lease:
         return [(self._seen(state, spare), entry["target"], paths) for state, paths in sources if paths]
 
     def _seen(self, state: Json, spare: str) -> int:
-        """A view of the workspace's mount of a state. It is closed with this process: nobody waits for that."""
+        """Open a view of the mount that holds a state's workspace. It is closed when this process ends, without delay
+        for the caller."""
         entry = home_of(state)[0]
         lowers = self.store.lowers(entry)
         root = seen(lowers, spare)[0]
@@ -213,7 +214,7 @@ class Lease:
 
 
 def put_in(source: int, target: str, paths: List[str]) -> None:
-    """Make each path below `target` what it is in `source`."""
+    """Make each path below `target` the same as in `source`."""
     root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
     for path in paths:
         restore(source, root, path.split("/"))
@@ -221,8 +222,9 @@ def put_in(source: int, target: str, paths: List[str]) -> None:
 
 
 def mount_kernel_files(proc: int, devices: List[int]) -> int:
-    """/proc and /dev. Our own /proc, which is returned, is covered at once: it is kept only so that an action may mount
-    its own. The devices are the machine's own: they are written to, and their modes and times are not."""
+    """Mount /proc and /dev, and return a descriptor of the lease's /proc. That /proc is covered at once: it is mounted
+    only because the kernel then allows an action to mount another. The devices are the machine's own: actions can write
+    to them, but not change their modes and times."""
     os.makedirs("/proc", exist_ok=True)
     attach(proc, "/proc")
     processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
@@ -242,7 +244,7 @@ def mount_kernel_files(proc: int, devices: List[int]) -> int:
 
 
 def lend(path: str, text: str, spare: str) -> None:
-    """Show a file that is no part of the state: anywhere in /dev, elsewhere only over a file that is there."""
+    """Show a file that is not part of the state: anywhere in /dev, elsewhere only over an existing file."""
     place = path if path.startswith("/dev/") else spare
     with open(place, "w") as file:
         file.write(text)

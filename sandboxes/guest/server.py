@@ -1,4 +1,4 @@
-"""The guest: keeps states and lets one lease at a time."""
+"""The guest's main process: reads requests from stdin and answers them, or forks a process that serves a lease."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .views import Bases, close_late
 
 VERSION = 1
 SHARED = "environments"
-"""The area that the runs of one machine share."""
+"""The area that all runs on a machine share."""
 
 
 class Server:
-    """Keeps states and lets one lease at a time."""
+    """Keeps states and grants one lease at a time."""
 
     def __init__(self, config: Json) -> None:
         self.config = config
@@ -36,7 +36,7 @@ class Server:
         self.name = new_id()
         self.count = 0
         self.bases = {area: Bases(store, store.at("leases", self.name, "spare")) for area, store in self.areas.items()}
-        """`spare` is a directory to mount things at for a moment."""
+        """`spare` is a directory for temporary mounts."""
         self.template: Optional[Template] = None
         self.trash = start_remover()
         for area, store in self.areas.items():
@@ -51,7 +51,7 @@ class Server:
         OWN_PIDS.append(os.open("/proc/self/ns/pid", os.O_RDONLY))
 
     def claim(self, store: Store) -> None:
-        """A directory of our own, locked as long as we live."""
+        """Make this server's directory in a store, and lock it while the server runs."""
         for name in ("root", "spare"):
             os.makedirs(store.at("leases", self.name, name))
         fcntl.flock(os.open(store.at("leases", self.name), os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX)
@@ -60,14 +60,14 @@ class Server:
         return self.bases[request.get("area", "store")]
 
     def throw_away(self, path: str) -> None:
-        """Queue a directory for removal; what is left when this process ends, a later guest removes."""
+        """Queue a directory for removal. If it still exists when this process ends, a later guest removes it."""
         os.write(self.trash, os.fsencode(path) + b"\0")
 
     def serve(self) -> NoReturn:
-        """Answer for ever."""
+        """Serve requests until killed."""
         operations: Dict[str, Callable[[Json], Tuple[Json, bytes]]] = {
             "import": lambda request: import_tree(self._area(request), request),
-            "found": self.make_root,
+            "make_root": self.make_root,
             "make_base": self.make_base,
             "info": self._info,
             "compare": lambda request: compare(self._area(request), request, self._bases(request)),
@@ -114,7 +114,7 @@ class Server:
         return {name: state[name] for name in ("id", "digest", "workdir", "env")}, b""
 
     def make_root(self, request: Json) -> Tuple[Json, bytes]:
-        """The first state of a workspace or of an environment."""
+        """Make the first state of a workspace or of an environment."""
         store = self._area(request)
         mounts = [
             {"target": target, "lower": lower, "chain": [], "base": 0, "delta": {}}
@@ -137,7 +137,7 @@ class Server:
         return store.save(state), b""
 
     def _build_on(self, store: Store, mounts: List[Json], name: str) -> str:
-        """Put a shared entry's layers under every mount that it has too; its digest."""
+        """Put a shared entry's layers under every mount that both have, and return the entry's digest."""
         area = self.areas[SHARED]
         built = area.load(name) if store is area else use(area, name, self.config["name"])
         layers = {entry["target"]: entry["chain"] for entry in built["mounts"]}
@@ -168,7 +168,7 @@ class Server:
     # -- leases
 
     def lease(self, request: Json) -> None:
-        """Let a process of its own serve a fork until it ends, then freeze or drop what it changed."""
+        """Serve a fork in its own process until that ends, then freeze or discard the fork's changes."""
         store = self._area(request)
         state = self.state_to_fork(store, request)
         folder = self._new_fork_dir(store)
@@ -188,8 +188,8 @@ class Server:
             self.throw_away(folder)
 
     def start_template(self, request: Json, program: bytes) -> None:
-        """Start a template in a fork of a state. It replaces the previous template, which ends once nobody is connected
-        to it."""
+        """Start a template in a fork of a state. It replaces the previous template, which ends when its last connection
+        is closed."""
         if self.template:
             self.template.end()
         store = self._area(request)
@@ -199,14 +199,14 @@ class Server:
         self.template = Template(lease.enter, request["argv"], env, state["workdir"], program, OWN_PIDS[0])
 
     def _new_fork_dir(self, store: Store) -> str:
-        """A directory for one fork."""
+        """Make a directory for one fork."""
         self.count += 1
         folder = store.at("leases", self.name, str(self.count))
         os.mkdir(folder)
         return folder
 
     def state_to_fork(self, store: Store, request: Json) -> Json:
-        """The state to fork: `outside` if the request names one, else `id`."""
+        """Load the state to fork: `outside` if the request names one, else `id`."""
         state = store.load(request["id"])
         if request.get("outside"):
             outside = store.load(request["outside"])
@@ -216,7 +216,7 @@ class Server:
         return state
 
     def wait(self, holder: int) -> int:
-        """Wait for one child, reaping orphans meanwhile; returns its exit code."""
+        """Wait for one child and reap orphans meanwhile; return the child's exit code."""
         while True:
             child, status = os.wait()
             if child == holder:
@@ -224,10 +224,8 @@ class Server:
 
 
 def start_remover() -> int:
-    """Start a process that removes directories in the background; returns a pipe for their paths, each with a NUL.
-
-    A later guest removes what this one does not get to.
-    """
+    """Start a process that removes directories in the background. Write their paths, each followed by a NUL, to the
+    returned pipe. A later guest removes the directories that are left when this process ends."""
     source, sink = os.pipe()
     if os.fork():
         os.close(source)

@@ -1,4 +1,4 @@
-"""The directory of states and layers, and what a state says of its mounts."""
+"""The directory of states and layers, and functions that read the mounts recorded in a state."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .removing import remove_tree
 
 FOLDERS = ("layers", "flat", "states", "imports", "leases", "repositories", "building", "users")
 UNCOUNTED = ("__pycache__", ".pytest_cache")
-"""Left out of digests: caches that hold nothing of their own."""
+"""Directories left out of digests: caches that can be made again from other files."""
 
 
 def new_id() -> str:
-    """A new unique name."""
+    """Return a new unique name."""
     return os.urandom(8).hex()
 
 
 def hashed(value: Any) -> str:
-    """The hash of a JSON value, whatever the order of its keys."""
+    """Return the hash of a JSON value; it does not depend on the order of keys."""
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 class Store:
-    """A directory of states and layers. Several guests use one at a time."""
+    """A directory of states and layers. Several guests can use it at the same time."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.realpath(path)
@@ -37,7 +37,7 @@ class Store:
             os.makedirs(os.path.join(self.path, name), exist_ok=True)
 
     def at(self, *names: str) -> str:
-        """A path in the store."""
+        """Return a path in the store."""
         return os.path.join(self.path, *names)
 
     @contextmanager
@@ -51,13 +51,13 @@ class Store:
             os.close(descriptor)
 
     def load(self, name: str) -> Json:
-        """A state."""
+        """Load a state."""
         try:
             with open(self.at("states", name + ".json")) as file:
                 state: Json = json.load(file)
         except FileNotFoundError as error:
             raise Refused("missing", "there is no state %s: it was discarded, or never made" % name) from error
-        except ValueError as error:  # the machine went down before the disk had it
+        except ValueError as error:  # the machine crashed before the file was on disk
             raise Refused("missing", "the state %s is damaged" % name) from error
         return state
 
@@ -74,22 +74,22 @@ class Store:
         os.rename(temporary, path)
 
     def lowers(self, mount: Json, layers: Optional[int] = None) -> List[str]:
-        """A mount's directories, top-most first, with only so many of its layers."""
+        """List a mount's directories, top-most first, with only its lowest `layers` layers if that is given."""
         chain = mount["chain"] if layers is None else mount["chain"][:layers]
         return [self.at(name) for name in reversed(chain)] + [self.at(mount["lower"])]
 
     def names(self) -> List[str]:
-        """Of all states."""
+        """List the names of all states."""
         return [name[: -len(".json")] for name in os.listdir(self.at("states")) if name.endswith(".json")]
 
     def discard(self, names: List[str]) -> None:
-        """Remove states and what no other state needs."""
+        """Remove states and the files that no other state needs."""
         with self.locked():
             unneeded = self.forget(names)
         self.remove(unneeded)
 
     def forget(self, names: List[str]) -> Set[str]:
-        """Remove states; what no other state needs now. Only while the store is locked."""
+        """Remove states; return the directories that no state needs any more. The store must be locked."""
         unneeded: Set[str] = set().union(*(needs(self.load(name)) for name in names))
         for name in names:
             os.unlink(self.at("states", name + ".json"))
@@ -100,8 +100,8 @@ class Store:
         return {gone for path in unneeded for gone in self.taken_away(path)}
 
     def taken_away(self, path: str) -> List[str]:
-        """What is left to remove of something that nobody needs. Where the name tells the content, another state may
-        have one of that name soon: it is out of the way now. Only while the store is locked."""
+        """Free the name of something that no state needs; return the directory that is left to remove, if any. A merged
+        layer is renamed, because another state may soon need one with the same name. The store must be locked."""
         if path.startswith("repositories/"):
             os.unlink(self.at(path))
             return []
@@ -112,7 +112,7 @@ class Store:
         return [path]
 
     def remove(self, directories: Set[str]) -> None:
-        """What `forget` found."""
+        """Remove the directories that `forget` returned."""
         for path in directories:
             remove_tree(self.at(path))
             if path.startswith("layers/"):
@@ -120,7 +120,7 @@ class Store:
 
 
 def needs(state: Json) -> Set[str]:
-    """What a state needs of its own store besides its own file, by paths in it."""
+    """Return the paths in its own store that a state needs, besides its own file."""
     names = {name for mount in state["mounts"] for name in [*mount["chain"], mount["lower"]]}
     found = {name for name in names if name.startswith(("layers/", "flat/", "imports/"))}
     return found | ({"repositories/%s.json" % state["repository"]} if "repository" in state else set())
@@ -136,7 +136,7 @@ def remove_empty(path: str) -> None:
 
 
 def digest_of(state: Json) -> str:
-    """Of what differs from the base, and of the base; in any order, without times."""
+    """Return the digest of the base and of everything that differs from it; order and times do not matter."""
     counted = [
         (mount["target"], path, entry)
         for mount in state["mounts"]
@@ -147,14 +147,14 @@ def digest_of(state: Json) -> str:
 
 
 def home(targets: List[str], workdir: str) -> Tuple[str, str]:
-    """The mount that holds the workspace, and the workspace's path in it; "" when it is all of it."""
+    """Return the mount that holds the workspace, and the workspace's path in it; "" if it is the whole mount."""
     above = [target for target in targets if (workdir + "/").startswith(target.rstrip("/") + "/")]
     target = max(above, key=len)
     return target, workdir[len(target.rstrip("/")) :].strip("/")
 
 
 def home_of(state: Json) -> Tuple[Json, str]:
-    """As `home`, with the mount of a state."""
+    """As `home`, but return the state's entry for the mount."""
     target, folder = home([entry["target"] for entry in state["mounts"]], state["workdir"])
     entry: Json = next(entry for entry in state["mounts"] if entry["target"] == target)
     return entry, folder
@@ -166,18 +166,18 @@ def near(path: str, folder: str) -> bool:
 
 
 def differing_in(folder: str, one: Json, other: Json) -> List[str]:
-    """The paths of a mount, at, below or above a folder, at which two states can differ."""
+    """List the paths of a mount, at, below or above a folder, at which two states can differ."""
     before, after = home_of(one)[0]["delta"], home_of(other)[0]["delta"]
     both = sorted(path for path in set(before) | set(after) if path and near(path, folder))
     return [path for path in both if before.get(path) != after.get(path)]
 
 
 def covered(wanted: List[str], paths: List[str]) -> List[str]:
-    """Those of the paths that lie at or below a wanted one, and the wanted ones that lie below a path."""
+    """List the `paths` that are at or below a wanted path, and the wanted paths that are below one of `paths`."""
     found = [path for path in paths if any((path + "/").startswith(name + "/") for name in wanted)]
     return found + [name for name in wanted if any(name.startswith(path + "/") for path in paths)]
 
 
 def upper_and_work(place: str, number: int) -> Tuple[str, str]:
-    """Where a lease's own part of a mount lives."""
+    """Return the overlay's upper and work directories for one mount of a lease."""
     return os.path.join(place, "upper", str(number)), os.path.join(place, "work", str(number))
