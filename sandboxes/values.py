@@ -65,7 +65,7 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A frozen state. This is a plain value: it can be kept, compared, written to a journal and used after a restart."""
+    """A frozen state. A plain value that can be kept, compared, written to a journal and used after a restart."""
 
     id: str
     digest: str

@@ -223,7 +223,7 @@ def test_states_whose_python_has_changed_since_say_so_once(
     caplog.clear()
     with namespace_provider(store, LIMITS) as provider, provider.at(base):
         provider.create(Workspace(path=checkout))
-    assert caplog.text.count("begin a new run") == 1
+    assert caplog.text.count("start a new run") == 1
 
 
 @pytest.mark.parametrize("activated", [False, True])
@@ -368,7 +368,7 @@ def test_an_ordinary_user_can_have_one(tmp_path_factory: pytest.TempPathFactory)
 
 
 class TestLargeFiles:
-    """Nobody reads more than a patch takes; `truncate` makes a file of any size for nothing."""
+    """Nobody reads more than a patch may contain; `truncate` makes a file of any size for nothing."""
 
     @pytest.fixture(scope="class")
     @classmethod

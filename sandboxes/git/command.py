@@ -1,8 +1,8 @@
 """Runs git on this machine: every git command of Ramify's own process goes through this module.
 
-Invariant: no program that a repository names ever runs. Git gets a directory with our own settings, and none of the
-user's or the machine's settings. Filters, monitors, signatures and helpers can only be named in settings; hooks are
-disabled, and nothing is fetched except from one of our directories into another.
+Invariant: no program that a repository names ever runs. Git gets a directory with Ramify's own settings, and none of
+the user's or the machine's settings. Filters, monitors, signatures and helpers can only be named in settings; hooks are
+disabled, and data is fetched only from one of Ramify's directories into another.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OPTIONS = {
 
 
 class Git:
-    """A repository of our own, created if it does not exist. Only its own settings apply.
+    """A repository of Ramify's own, created if it does not exist. Only its own settings apply.
 
     `guarded`: refuse paths that some file system treats as `.git`. Trees of sandboxes may contain any name.
     """
@@ -93,7 +93,7 @@ class Git:
 
     @classmethod
     def clone(cls, source: Path, folder: Path, *, timeout_s: float = TIMEOUT_S) -> Git:
-        """Clone a bundle, or a repository of our own, into a new folder without checking out files.
+        """Clone a bundle, or a repository of Ramify's own, into a new folder without checking out files.
 
         Raises:
             GitFailed, GitTooSlow: as `run`.
@@ -104,7 +104,7 @@ class Git:
 
     @classmethod
     def within(cls, folder: Path) -> Git:
-        """The repository that `init` or `clone` made in a folder."""
+        """Open the repository that `init` or `clone` made in a folder."""
         return cls(folder / ".git", folder, guarded=True)
 
     def fetch(self, source: Git, *references: str, depth: Literal[1] | None = None) -> None:
@@ -119,7 +119,8 @@ class Git:
 
 
 def users_excludes() -> str:
-    """The user's global ignore file, which may not exist. The user's own settings, which are trusted, name it."""
+    """Return the path of the user's global ignore file, which may not exist. The user's settings, which are trusted,
+    name it."""
     own = {key: os.environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in os.environ}
     command = ("config", "--global", "--includes", "--type=path", "--get", "core.excludesFile")
     try:
@@ -130,7 +131,7 @@ def users_excludes() -> str:
 
 
 def version() -> str:
-    """The version of git, as git reports it.
+    """Return the version of git, as git reports it.
 
     Raises:
         GitFailed, GitTooSlow: as `Git.run`.

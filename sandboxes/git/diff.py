@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 64 << 20
 MAX_BYTES = 256 << 20
 """The most bytes of all old and new contents of a patch together."""
 PATCHES_KEPT = 16
-"""The patches that a provider keeps."""
+"""The number of patches that a provider keeps."""
 IGNORING_S = 10.0
 """Time limit for matching `.gitignore` rules, because git matches patterns by backtracking."""
 _UNSYNCED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
@@ -54,7 +54,8 @@ class Difference:
 
 
 def fitting(sizes: Mapping[str, tuple[int | None, int | None]]) -> list[str]:
-    """The changed paths that a patch can contain. Sizes are in bytes, old and new; None if the path does not exist.
+    """List the changed paths that a patch can contain. `sizes` has the old and new size in bytes of each path; None if
+    the path does not exist.
 
     A new file that is too large is probably a by-product of a command: it is left out, with a warning.
 
@@ -70,29 +71,29 @@ def fitting(sizes: Mapping[str, tuple[int | None, int | None]]) -> list[str]:
             _say_left_out(path, size)
         else:
             raise SandboxError(
-                f"{path!r} was changed and has {size >> 20} MiB, more than a patch takes ({MAX_FILE_BYTES >> 20} MiB a "
-                "file); put it back, or have what changes it write to a new file"
+                f"{path!r} was changed and has {size >> 20} MiB, more than a patch may contain "
+                f"({MAX_FILE_BYTES >> 20} MiB per file); restore it, or let the command that changes it write to a new "
+                "file"
             )
     total = sum(kept.values())
     if total > MAX_BYTES:
         largest = max(kept, key=kept.__getitem__)
         raise SandboxError(
-            f"{len(kept)} files differ, {total >> 20} MiB in all, more than a patch takes ({MAX_BYTES >> 20} MiB); the "
-            f"largest is {largest!r}; list in .gitignore what does not belong to the repository"
+            f"{len(kept)} files differ, {total >> 20} MiB in all, more than a patch may contain ({MAX_BYTES >> 20} MiB)"
+            f"; the largest is {largest!r}; list files that do not belong to the repository in .gitignore"
         )
     return list(kept)
 
 
 @cache
 def _say_left_out(path: str, size: int) -> None:
-    """Warn once per file, however often the state is compared."""
-    log.warning(
-        "%r (%d MiB) is left out of the patch: a new file may have %d MiB", path, size >> 20, MAX_FILE_BYTES >> 20
-    )
+    """Warn once per file, no matter how often the state is compared."""
+    limit = MAX_FILE_BYTES >> 20
+    log.warning("%r (%d MiB) is left out of the patch: a new file may have at most %d MiB", path, size >> 20, limit)
 
 
 def patch(differences: Sequence[Difference], *, context: int = 3) -> bytes:
-    """The patch from the old sides to the new ones, with so many unchanged lines around each change."""
+    """Return the patch from the old sides to the new ones, with `context` unchanged lines around each change."""
     if not differences:
         return b""
     with tempfile.TemporaryDirectory(prefix="ramify-patch-") as directory:
@@ -103,13 +104,13 @@ def patch(differences: Sequence[Difference], *, context: int = 3) -> bytes:
 
 
 def shown(git: Git, old: str, new: str, *, context: int = 3) -> bytes:
-    """The patch from one commit or tree of a repository to another; `context` as for `patch`."""
+    """Return the patch from one commit or tree of a repository to another; `context` as for `patch`."""
     return git.run("diff-tree", f"-U{context}", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
                    "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", old, new)  # fmt: skip
 
 
 def commits(git: Git, *trees: Mapping[str, Side | None]) -> list[str]:
-    """Commit sets of files and links to a repository of our own, and return the names of the commits.
+    """Commit sets of files and links to a repository of Ramify's own, and return the names of the commits.
 
     The first commit is the parent of all others. Nothing is synced to the disk.
     """
@@ -131,14 +132,14 @@ def _commit(number: int, sides: Mapping[str, Side | None]) -> Iterator[bytes]:
 
 
 def _quoted(path: str) -> bytes:
-    """A path in double quotes, as git reads it."""
+    """Put a path in double quotes, as git reads it."""
     return b'"%s"' % b"".join(
         b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes([byte]) for byte in os.fsencode(path)
     )
 
 
 def applied(patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False) -> list[Difference]:
-    """What a git patch makes of each path that it touches. `before` returns the current side of a path.
+    """Apply a git patch and return each path that it touches, before and after. `before` returns a path's current side.
 
     A repository's attributes and settings do not matter. `guarded`: as for `Git`.
 
@@ -152,7 +153,7 @@ def applied(patch: bytes, before: Callable[[str], Side | None], *, guarded: bool
 
 
 def outdated(patch: bytes, before: Callable[[str], Side | None]) -> list[str]:
-    """The paths whose content or mode in `before` differs from what the patch was made from.
+    """List the paths whose content or mode in `before` differs from what the patch was made from.
 
     Raises:
         SandboxError: git cannot read the patch, or a path leads outside the workspace.
@@ -165,7 +166,7 @@ def outdated(patch: bytes, before: Callable[[str], Side | None]) -> list[str]:
 
 
 def is_applied(patch: bytes, now: Callable[[str], Side | None]) -> bool:
-    """Whether each file that a patch touches is in `now` as the patch makes it.
+    """Whether `now` has each file that a patch touches in the state after the patch.
 
     Raises:
         SandboxError: as `outdated`.
@@ -182,7 +183,7 @@ def is_applied(patch: bytes, now: Callable[[str], Side | None]) -> bool:
 def _beside(
     patch: bytes, before: Callable[[str], Side | None], *, guarded: bool = False
 ) -> Iterator[tuple[Git, dict[str, Side | None], Path]]:
-    """A temporary repository, the current side of each path that a patch touches, and an index with these sides."""
+    """Make a temporary repository, the current side of each path that a patch touches, and an index of these sides."""
     with tempfile.TemporaryDirectory(prefix="ramify-apply-") as directory:
         git, index = Git(Path(directory, "git"), guarded=guarded), Path(directory, "index")
         listing = git.run("apply", "--numstat", "-z", stdin=patch)
@@ -195,7 +196,7 @@ def _beside(
 
 
 def _entries(git: Git, index: Path) -> dict[str, tuple[str, str]]:
-    """The mode and the blob name of each path in an index."""
+    """Return the mode and the blob name of each path in an index."""
     listing = git.run("ls-files", "--stage", "-z", env={"GIT_INDEX_FILE": str(index)})
     lines = [entry.split(b"\t", 1) for entry in listing.split(b"\0") if entry]
     return {os.fsdecode(path): (facts.split()[0].decode(), facts.split()[1].decode()) for facts, path in lines}
@@ -213,7 +214,7 @@ def _sides(git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Side]:
 
 
 def ignored(paths: Collection[str], rules: Mapping[str, str], exclude: str) -> frozenset[str]:
-    """The paths that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`.
+    """Return the paths that git would ignore. `rules` are the `.gitignore` files by path, `exclude` is `info/exclude`.
 
     If matching takes git longer than `IGNORING_S`, nothing is ignored: a patch may have too many files, but no state
     is lost.

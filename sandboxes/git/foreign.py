@@ -1,7 +1,7 @@
-"""The user's repositories: found without git, and read through a directory of our own that borrows their content.
+"""Finds the user's repositories without git, and reads them through a private git directory that borrows their content.
 
-Invariant: their settings, hooks and index never reach git. A view has its own settings, and takes over only a few by
-name that affect content; it borrows commits and branches, and copies the rest.
+Invariant: their settings, hooks and index never reach git. A view has its own settings, and takes over only a few named
+ones that affect content; it borrows commits and branches, and copies the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sandboxes import GitTooSlow, SandboxError
 from sandboxes.git.command import Git, users_excludes
 
 _SMALL_BYTES = 16 << 20
-"""The most bytes read of a small file in a git directory."""
+"""The most bytes that are read from a small file in a git directory."""
 STATUS_S = 30.0
 _LATEST = (1 << 32) - 1
 """The latest time that an index can hold, in seconds."""
@@ -38,7 +38,7 @@ _REFERENCES = ("refs", "packed-refs", "reftable")
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a repository is."""
+    """The place of a repository."""
 
     work_tree: Path | None
     """The root of the checked-out files; None for a bare repository."""
@@ -59,14 +59,14 @@ class View:
     """A repository that is open for reading."""
 
     git: Git
-    """Works on the repository's content through directories of our own."""
+    """Works on the repository's content through Ramify's own directories."""
     settings: Mapping[str, str]
     """The repository's own settings by lower-case name, without included files; the last value of each."""
     work_tree: Path | None = None
     """As `Location.work_tree`."""
 
     def commit(self, name: str = "HEAD") -> str:
-        """The commit of that name; empty if it does not exist."""
+        """Return the full name of a commit; empty if it does not exist."""
         output = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", fine=(0, 1))
         return output.decode().strip()
 
@@ -77,7 +77,7 @@ class View:
         Filters do not run. A file with a filter counts as changed if its size or times differ, mostly as in git itself.
 
         Raises:
-            GitFailed: git cannot say.
+            GitFailed: git cannot tell.
         """
         try:
             changed = self._changed()
@@ -92,11 +92,11 @@ class View:
         return bool(self._changed())
 
     def version(self) -> str:
-        """The commit that is checked out; if tracked files differ from it, a digest of their names, sizes and times
-        follows. Empty before the first commit.
+        """Return the commit that is checked out, followed by a digest of the names, sizes and times of tracked files
+        that differ from it, if any. Empty before the first commit.
 
         Raises:
-            GitFailed: git cannot say.
+            GitFailed: git cannot tell.
         """
         commit = self.commit()
         if not commit or self.work_tree is None:
@@ -104,13 +104,13 @@ class View:
         try:
             changed = [entry for entry in self._changed() if not entry.startswith(b"?? ")]
         except GitTooSlow as error:
-            log.warning("%s; changes that are not committed are not noticed", error)
+            log.warning("%s; uncommitted changes are not noticed", error)
             return commit
         facts = [(entry, _size_and_time(self.work_tree / os.fsdecode(entry[3:]))) for entry in changed]
         return f"{commit}+{sha256(repr(facts).encode()).hexdigest()[:16]}" if facts else commit
 
     def _changed(self) -> list[bytes]:
-        """The entries of `git status --porcelain`, without virtual environments that are not tracked."""
+        """List the entries of `git status --porcelain`, without untracked virtual environments."""
         ignores = {"COUNT": "1", "KEY_0": "core.excludesFile", "VALUE_0": users_excludes()}
         listing = self.git.run(
             *("status", "--porcelain", "--no-renames", "--ignore-submodules=all", "-z"),
@@ -120,7 +120,7 @@ class View:
         return [entry for entry in listing.split(b"\0") if entry and not self._is_environment(entry)]
 
     def _is_environment(self, entry: bytes) -> bool:
-        """Whether an entry is a virtual environment that is not tracked."""
+        """Whether an entry is an untracked virtual environment."""
         marker = Path(os.fsdecode(entry.removeprefix(b"?? ")), "pyvenv.cfg")
         return entry.startswith(b"?? ") and self.work_tree is not None and bool(_kind(self.work_tree / marker))
 
@@ -131,7 +131,7 @@ class View:
 
 
 def locate(path: Path) -> Location | None:
-    """The nearest repository at `path` or above it; None if there is none."""
+    """Find the nearest repository at `path` or above it; None if there is none."""
     start = path.resolve()
     for folder in (start, *start.parents):
         if found := _at(folder):
@@ -140,7 +140,7 @@ def locate(path: Path) -> Location | None:
 
 
 def _at(folder: Path) -> Location | None:
-    """The repository whose root, or whose git directory, is the folder."""
+    """Return the repository whose root, or whose git directory, is the folder."""
     marker = folder / ".git"
     if _kind(marker) == stat.S_IFDIR and _is_git_dir(marker):
         return Location(folder, marker, _common(marker))
@@ -159,7 +159,7 @@ def _is_git_dir(directory: Path) -> bool:
 
 
 def _common(git_dir: Path) -> Path:
-    """The directory that a repository's work trees share."""
+    """Return the directory that a repository's work trees share."""
     named = _content(git_dir / "commondir")
     return git_dir / os.fsdecode(named.rstrip(b"\r\n")) if named else git_dir
 
@@ -202,7 +202,7 @@ def _parsed(git: Git, file: Path) -> dict[str, str]:
     try:
         listing = git.run("config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
     except SandboxError as error:
-        raise SandboxError(f"{file} is damaged ({error}); repair it, or clone the repository anew") from error
+        raise SandboxError(f"{file} is damaged ({error}); repair it, or clone the repository again") from error
     entries = [os.fsdecode(entry).partition("\n") for entry in listing.split(b"\0") if entry]
     return {name: value if there else "true" for name, there, value in entries}
 

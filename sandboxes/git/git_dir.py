@@ -1,4 +1,4 @@
-"""Copies the git directory of a work tree that has it elsewhere: of a linked worktree, or of a submodule.
+"""Copies the git directory of a linked worktree or a submodule, which is outside its work tree.
 
 Without a git directory, git would not work in the copy.
 
@@ -22,12 +22,12 @@ _HERE = b"\n[core]\n\tbare = false\n\tworktree = ..\n"
 
 
 def detached(folder: Path, root: Path) -> list[tuple[Path | bytes, str]]:
-    """What to copy instead of the file `.git` in a folder when `root` is copied.
+    """List what to copy instead of the file `.git` in a folder when `root` is copied.
 
     The result has directories with their content, files, and texts, each with its name in the copied git directory, ""
-    first. They are what git needs for reading: no hooks, no logs, nothing of other work trees. The result is empty if
-    `.git` is no file, or if it can stay: it names a directory that is copied too, or one that does not name this
-    folder.
+    first. They are what git needs for reading: no hooks, no logs, nothing from other work trees. The result is empty if
+    `.git` is not a file, or if it can stay because it names a directory that is copied, too, or one that does not name
+    this folder.
     """
     if not _is_file(folder / ".git"):
         return []
@@ -58,7 +58,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _parts(found: Location) -> Iterator[tuple[Path, str]]:
-    """The files and directories to copy, without links, which could lead anywhere."""
+    """Yield the files and directories to copy, without links, which could lead anywhere."""
     shared = sorted(path.name for path in found.git_dir.glob("sharedindex.*"))
     for folder, names in ((found.git_dir, (*_OF_WORK_TREE, *shared)), (found.common_dir, _IN_COMMON)):
         for name in names:
@@ -68,7 +68,7 @@ def _parts(found: Location) -> Iterator[tuple[Path, str]]:
 
 
 def _settings(found: Location) -> Iterator[tuple[bytes, str]]:
-    """The repository's settings, with the new place of the work tree."""
+    """Yield the repository's settings, with the new place of the work tree."""
     for folder, name in ((found.common_dir, "config"), (found.git_dir, "config.worktree")):
         if text := _text(folder / name):
             yield text + _HERE, name

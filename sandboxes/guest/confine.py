@@ -1,4 +1,4 @@
-"""What an action may not do: its system call filter, its masked /proc, no capability for good."""
+"""Restricts an action: a system call filter, a masked /proc, and capabilities that it can never regain."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE3 = 435
 SOCKET = {"x86_64": 41, "aarch64": 198}
 FAMILIES = (1, 2, 10, 16)
-"""Of sockets: local, IPv4, IPv6, netlink. Of the others AF_VSOCK reaches the machine below a virtual one, which no
-network namespace holds."""
+"""The allowed socket families: local, IPv4, IPv6, netlink. One of the others, AF_VSOCK, would reach the host of a
+virtual machine, and network namespaces do not contain it."""
 IOCTL = {"x86_64": 16, "aarch64": 29}
 OF_NAMESPACES = 0xB700
-"""The kind of ioctl that gives a namespace's owner, parent or neighbours. A template may enter what it gets hold of."""
+"""The kind of ioctl that returns a namespace's owner, parent or neighbours, which a template could then enter."""
 FALLOCATE = {"x86_64": 285, "aarch64": 47}
-"""It takes gigabytes within a millisecond, sooner than any watch on the disk could look."""
+"""This call can take gigabytes of disk space within a millisecond, before any check could notice."""
 DENIED = {
     # mount umount2 pivot_root chroot unshare setns ptrace process_vm_readv/writev kcmp bpf keyctl add_key request_key
     # userfaultfd perf_event_open kexec_load kexec_file_load init/finit/delete_module open_by_handle_at acct swapon
@@ -42,8 +42,8 @@ DENIED_ANYWHERE = "425 426 427 428 429 430 431 432 433 438 442 443 467"
 
 @lru_cache(maxsize=None)
 def filter_program(spared: Tuple[int, ...] = ()) -> bytes:
-    """The seccomp program of an action: no namespaces, mounts, tracing, keys, kernel modules; clone3 is not there, and
-    space on the disk is not to be had without writing. `spared` are system calls that are let through all the same."""
+    """Return the seccomp program of an action. It refuses namespaces, mounts, tracing, keys and kernel modules; clone3
+    appears to be missing, and disk space cannot be reserved without writing. `spared` system calls are allowed."""
     machine = platform.machine()
     if machine not in DENIED:
         raise Refused("unavailable", "no system call filter for %s processors" % machine)
@@ -56,7 +56,7 @@ def filter_program(spared: Tuple[int, ...] = ()) -> bytes:
     for number in map(int, (DENIED[machine] + " " + DENIED_ANYWHERE).split()):
         if number not in spared:
             code += [(equal, 0, 1, number), (answer, 0, 0, refuse)]
-    code += [(equal, 0, 1, CLONE3), (answer, 0, 0, absent)]  # its flags are in memory, out of a filter's sight
+    code += [(equal, 0, 1, CLONE3), (answer, 0, 0, absent)]  # its flags are in memory, which a filter cannot read
     code += [(equal, 0, 1, FALLOCATE[machine]), (answer, 0, 0, unsupported)]
     code += [(equal, 0, len(FAMILIES) + 2, SOCKET[machine]), (load, 0, 0, 16)]
     code += [(equal, len(FAMILIES) - number, 0, family) for number, family in enumerate(FAMILIES)]
@@ -69,12 +69,13 @@ def filter_program(spared: Tuple[int, ...] = ()) -> bytes:
 
 
 SET_UP = (0, 1, 3, 4, 5, 6, 7)
-"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID: what installing a package takes. They count for files of
-the fork and for its own processes; mounts, devices and the network's settings stay closed."""
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID: the capabilities for installing packages. They apply to
+the fork's files and processes only; mounts, devices and network settings stay closed."""
 
 
 def give_up_privileges(program: bytes, keep: Sequence[int] = (), user: Tuple[int, int] = (0, 0)) -> None:
-    """For good: all capabilities but some, none to be had by exec, and the filter. From then on we are that user."""
+    """Become `user`, permanently drop all capabilities except `keep`, and load a seccomp program. `exec` cannot bring
+    any privileges back."""
     for capability in range(64):
         if capability not in keep and LIBC.prctl(24, capability, 0, 0, 0) < 0:
             break
@@ -95,8 +96,8 @@ SCOPE_ABSTRACT_SOCKETS = 1
 
 
 def close_abstract_sockets() -> None:
-    """Local sockets without a file, of everybody but the command, are out of its reach, whose network they belong to.
-    Linux before 6.12 cannot do that, nor one without Landlock."""
+    """Cut the command off from the abstract local sockets of other processes in its network. Has no effect on Linux
+    before 6.12 or without Landlock."""
     wanted = struct.pack("QQQ", 0, 0, SCOPE_ABSTRACT_SOCKETS)
     rules = LIBC.syscall(LANDLOCK_CREATE_RULESET, wanted, len(wanted), 0)
     if rules >= 0:
@@ -105,8 +106,8 @@ def close_abstract_sockets() -> None:
 
 
 def be_closed() -> None:
-    """Nobody without capabilities may look into this process's memory or use its descriptors. A program that it becomes
-    is open again."""
+    """Keep processes without capabilities from reading this process's memory or using its descriptors. This ends when
+    the process executes a program."""
     prctl(4, 0)
 
 
@@ -118,7 +119,7 @@ PROC_FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
 def mount_proc() -> None:
-    """A /proc of this process id namespace, without what tells of the machine."""
+    """Mount a /proc of this process id namespace, without the files that reveal facts about the machine."""
     mount("proc", "/proc", "proc", PROC_FLAGS)
     for name in HIDDEN_PROC:
         if os.path.exists("/proc/" + name):
@@ -126,5 +127,6 @@ def mount_proc() -> None:
 
 
 def close_proc() -> None:
-    """Nothing there can be changed any more: neither the kernel's settings, nor who dies first when memory runs out."""
+    """Make /proc read-only: an action can change neither the kernel's settings, nor which process is killed first when
+    memory runs out."""
     mount("", "/proc", "", MS_BIND | MS_REMOUNT | MS_RDONLY | PROC_FLAGS)

@@ -1,4 +1,4 @@
-"""Disk usage of files that may change meanwhile: those of a tree, and deleted ones that are still open."""
+"""Measures disk usage while files may change: the files of a tree, and deleted files that are still open."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .entries import open_at
 from .frames import Refused
 
 MAX_NESTING = 200
-"""Levels of directories in what a fork changes. Each takes descriptors, here and where a state is read."""
+"""The most levels of directories in a fork's changes. Each level takes descriptors, here and when a state is read."""
 MAX_SPARSENESS = 4
-"""How many times longer the files of a state may be than what they may take: every byte of them is read."""
+"""The total length of a state's files may exceed the disk limit by this factor, because every byte of them is read."""
 
 
 def in_tree(directory: int) -> Iterator[os.stat_result]:
-    """Everything below a directory, never through a symbolic link.
+    """Yield the facts about everything below a directory, without following symbolic links.
 
     Raises:
         Refused: directories are nested too deep.
@@ -58,7 +58,7 @@ def check_frozen(directory: str, disk_bytes: int) -> None:
     """Check that the files of a fork can be read in reasonable time.
 
     Raises:
-        Refused: directories are nested too deep, or files are long beyond measure.
+        Refused: directories are nested too deep, or files are too long.
     """
     top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -70,12 +70,12 @@ def check_frozen(directory: str, disk_bytes: int) -> None:
 
 
 def used_bytes(directory: int) -> int:
-    """The bytes that a tree takes on disk."""
+    """Return the bytes that a tree takes on disk."""
     return sum(facts.st_blocks * 512 for facts in in_tree(directory))
 
 
 def deleted(processes: int, devices: Set[int]) -> Iterator[os.stat_result]:
-    """Files without a name, on one of the devices, that processes of a /proc have open."""
+    """Yield the facts about deleted files, on one of the devices, that processes of a /proc have open."""
     seen: Set[Tuple[int, int]] = set()
     for process in filter(str.isdigit, os.listdir(processes)):
         for facts in open_files(processes, process):
@@ -86,7 +86,7 @@ def deleted(processes: int, devices: Set[int]) -> Iterator[os.stat_result]:
 
 
 def open_files(processes: int, process: str) -> List[os.stat_result]:
-    """The facts about a process's open files; none if it has ended or may not be inspected."""
+    """Return the facts about a process's open files; none if it has ended or may not be inspected."""
     found = []
     with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
         descriptors = os.open(process + "/fd", os.O_RDONLY | os.O_DIRECTORY, dir_fd=processes)

@@ -1,4 +1,4 @@
-"""Exact copies: content with its holes, mode, owner, extended attributes, time."""
+"""Makes exact copies of files: content with its holes, mode, owner, extended attributes and time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def duplicate(source: int, target: int, name: str) -> None:
 
 
 def imitate(source: int, target: int, name: str) -> None:
-    """Give what is there the owner, mode, extended attributes and time of its original."""
+    """Give a copy the owner, mode, extended attributes and time of its original."""
     facts, now = os.lstat(name, dir_fd=source), os.lstat(name, dir_fd=target)
     if (facts.st_uid, facts.st_gid) != (now.st_uid, now.st_gid):
         try:
             os.chown(name, facts.st_uid, facts.st_gid, dir_fd=target, follow_symlinks=False)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a stranger, for a guest that knows only one user
+            if error.errno != errno.EINVAL:  # the owner is not mapped, because this guest has only one user
                 raise
     if not stat.S_ISLNK(facts.st_mode):
         os.chmod(name, stat.S_IMODE(facts.st_mode), dir_fd=target)
@@ -44,7 +44,7 @@ def imitate(source: int, target: int, name: str) -> None:
 
 
 def copy_attributes(source: int, target: int, name: str) -> None:
-    """Exactly those extended attributes that belong to a state."""
+    """Copy the extended attributes that belong to a state, and remove all others of them from the copy."""
     old, new = open_at(source, name), open_at(target, name)
     try:
         wanted, there = attributes_of(old), attributes_of(new)
@@ -59,7 +59,7 @@ def copy_attributes(source: int, target: int, name: str) -> None:
 
 
 def attributes_of(descriptor: int) -> Dict[str, bytes]:
-    """Those that belong to a state."""
+    """Return the extended attributes that belong to a state."""
     return {key: os.getxattr(descriptor, key) for key in counted(descriptor)}
 
 

@@ -1,4 +1,4 @@
-"""The guest's own namespaces."""
+"""Moves the guest into its own namespaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .kernel import (
 
 
 def enter(network: bool) -> None:
-    """Go into namespaces of our own. The caller stays outside and waits; what returns is their first process."""
+    """Create new namespaces and return in their first process. The calling process stays outside and waits for it."""
     enter_user_namespace(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
     server = os.fork()
     if server:
@@ -39,7 +39,7 @@ def enter(network: bool) -> None:
 
 
 def enter_user_namespace(flags: int) -> None:
-    """All users mapped to themselves when we may, else only our own, to root."""
+    """Create a user namespace. If allowed, root maps every user to itself; else only this user is mapped, to root."""
     user, group = os.geteuid(), os.getegid()
     ready = os.pipe()
     me = os.getpid()
@@ -62,7 +62,7 @@ def enter_user_namespace(flags: int) -> None:
 
 
 def map_all(process: int) -> bool:
-    """Give a process in a new user namespace every user and group that we have, each as itself."""
+    """Map every user and group of this namespace to itself in the new user namespace of a process; False on failure."""
     try:
         for kind in ("uid_map", "gid_map"):
             with open("/proc/self/" + kind) as own:

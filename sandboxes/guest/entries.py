@@ -1,4 +1,4 @@
-"""What is at a path, looked at without ever following a symbolic link."""
+"""Describes what is at a path, without ever following a symbolic link."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Iterator, List, Optional, Tuple
 
 Entry = List[Any]
-"""What is at a path, but for its times: [kind, mode, content hash or link target, owner and extended attributes]; kind
-is f, l, d, o(ther) or gone. The last is "" for what belongs to root and has no attributes."""
+"""What is at a path, without its times: [kind, mode, content hash or link target, owner and extended attributes]. Kind
+is f, l, d, o(ther) or gone. The last item is "" if the owner is root and there are no attributes."""
 XATTR_KINDS = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFIFO)
-"""What can have extended attributes and be opened to read them."""
+"""The kinds of files that can have extended attributes and can be opened to read them."""
 
 
 def describe(directory: int, name: str) -> Optional[Entry]:
-    """What is there, None when nothing is; never through a symbolic link."""
+    """Return the entry for a name in a directory; None if the name does not exist."""
     try:
         facts = os.lstat(name, dir_fd=directory)
     except (FileNotFoundError, NotADirectoryError):
@@ -35,7 +35,7 @@ def describe(directory: int, name: str) -> Optional[Entry]:
 
 
 def hash_file(directory: int, name: str) -> str:
-    """Of a regular file's bytes."""
+    """Return the hash of a regular file's content."""
     summary = hashlib.blake2b(digest_size=16)
     with os.fdopen(open_at(directory, name), "rb", 0) as file:
         for part in iter(lambda: file.read(1 << 20), b""):
@@ -44,7 +44,7 @@ def hash_file(directory: int, name: str) -> str:
 
 
 def belongings(directory: int, name: str, facts: os.stat_result) -> str:
-    """The owner and the extended attributes, "" when they are the usual ones."""
+    """Return the owner and a hash of the extended attributes; "" if the owner is root and there are no attributes."""
     owner = "%d:%d" % (facts.st_uid, facts.st_gid) if facts.st_uid or facts.st_gid else ""
     if stat.S_IFMT(facts.st_mode) not in XATTR_KINDS:
         return owner
@@ -57,8 +57,8 @@ def belongings(directory: int, name: str, facts: os.stat_result) -> str:
 
 
 def counted(descriptor: int) -> List[str]:
-    """The names of those extended attributes that belong to a state, sorted: not the overlay's own, nor the labels that
-    the machine's security policy gives."""
+    """List the names of the extended attributes that belong to a state, sorted. The overlay's own attributes and the
+    labels of the machine's security policy do not."""
     try:
         names = os.listxattr(descriptor)
     except OSError as error:
@@ -71,17 +71,17 @@ def counted(descriptor: int) -> List[str]:
 def is_counted(name: str) -> bool:
     """Whether an extended attribute belongs to a state."""
     if name.startswith("user.overlay."):
-        return name.startswith("user.overlay.overlay.")  # how an overlay keeps an action's own of that name
+        return name.startswith("user.overlay.overlay.")  # an overlay stores an action's own such attributes like this
     return name.startswith(("user.", "system.posix_acl_")) or name == "security.capability"
 
 
 def open_at(directory: int, name: str, flags: int = os.O_RDONLY) -> int:
-    """Open without following a link or waiting for a pipe's other end."""
+    """Open a file without following a link and without waiting for the other end of a pipe."""
     return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
 
 
 def open_directory(directory: int, name: str) -> Optional[int]:
-    """None if it is not a directory, or is a link to one."""
+    """Open a directory; None if the name is not a directory or is a link to one."""
     try:
         return open_at(directory, name, os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
@@ -94,7 +94,7 @@ def open_directory(directory: int, name: str) -> Optional[int]:
 
 @contextmanager
 def parent_of(root: int, path: str) -> Iterator[Optional[Tuple[int, str]]]:
-    """The directory that holds a relative path and the path's last name; None when there is no such directory."""
+    """Open the directory that contains a relative path, with the path's last name; None if it does not exist."""
     *parents, name = path.split("/")
     with ExitStack() as opened:
         directory: Optional[int] = root
@@ -107,7 +107,7 @@ def parent_of(root: int, path: str) -> Iterator[Optional[Tuple[int, str]]]:
 
 
 def exists(directory: int, name: str) -> bool:
-    """Whether anything is there."""
+    """Whether a name exists in a directory."""
     try:
         os.lstat(name, dir_fd=directory)
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def exists(directory: int, name: str) -> bool:
 
 
 def is_directory(directory: int, name: str) -> bool:
-    """Whether a real directory is there."""
+    """Whether a name in a directory is a directory and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode)
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def is_directory(directory: int, name: str) -> bool:
 
 
 def is_opaque(directory: int) -> bool:
-    """Whether an upper directory hides the lower ones of its name."""
+    """Whether an upper directory hides the lower directories of the same name."""
     try:
         return os.getxattr(directory, "user.overlay.opaque") == b"y"
     except OSError as error:
@@ -134,7 +134,7 @@ def is_opaque(directory: int) -> bool:
 
 
 def leaves(root: int, path: str, directories: bool = False) -> Iterator[Tuple[str, Entry]]:
-    """Everything at and below a path that is no directory, or that too; caches are left out of whole trees."""
+    """Yield every path and entry below an open directory, whose own path is `path`; directories only if asked for."""
     for name in sorted(os.listdir(root)):
         here = path + "/" + name if path else name
         inside = open_directory(root, name)
@@ -148,7 +148,7 @@ def leaves(root: int, path: str, directories: bool = False) -> Iterator[Tuple[st
 
 
 def at_or_below(root: int, path: str) -> Iterator[Tuple[str, Entry]]:
-    """The leaf at a path, or the leaves below it and then "" for the directory itself."""
+    """Yield the entry at a path. For a directory, yield it as "", and then all leaves below it."""
     with parent_of(root, path) as place:
         if place is None:
             return

@@ -1,4 +1,4 @@
-"""Reading, writing and putting back files of a fork, from inside it."""
+"""Reads, writes and restores files of a fork, from inside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .entries import exists, is_directory, open_at, open_directory
 
 
 def read_file(path: str, limit: int) -> bytes:
-    """A regular file's content."""
+    """Return the content of a regular file."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         facts = os.fstat(file.fileno())
         if stat.S_ISDIR(facts.st_mode):
@@ -27,8 +27,8 @@ def read_file(path: str, limit: int) -> bytes:
 
 
 def write_file(path: str, data: bytes, executable: Optional[bool], owner: Tuple[int, int]) -> None:
-    """Create or replace a file; what is new belongs to `owner`. An old one's time moves on by a second at least: byte
-    code compares whole seconds."""
+    """Create or replace a file; new files and directories belong to `owner`. The time of an existing file increases by
+    at least a second, because byte code compares whole seconds."""
     parent = os.path.dirname(path) or "."
     try:
         make_directories(parent, owner)
@@ -53,7 +53,7 @@ def write_file(path: str, data: bytes, executable: Optional[bool], owner: Tuple[
 
 
 def make_directories(path: str, owner: Tuple[int, int]) -> None:
-    """A directory and those above it that are not there."""
+    """Make a directory and its missing parents."""
     missing = []
     while path and not os.path.isdir(path):
         missing.append(path)
@@ -65,7 +65,7 @@ def make_directories(path: str, owner: Tuple[int, int]) -> None:
 
 
 def remove(path: str) -> None:
-    """A file, a link or a whole directory; nothing when nothing is there."""
+    """Remove a file, a link or a whole directory, if it exists."""
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
             shutil.rmtree(path)
@@ -76,7 +76,7 @@ def remove(path: str) -> None:
 
 
 def restore(base: Optional[int], workspace: int, names: List[str]) -> None:
-    """Make a path what it is in `base`. Links are replaced, never followed."""
+    """Make a path the same as in `base`. Links are replaced, never followed."""
     name, rest = names[0], names[1:]
     original = open_directory(base, name) if base is not None else None
     there = open_directory(workspace, name) if rest else None
@@ -99,7 +99,7 @@ def restore(base: Optional[int], workspace: int, names: List[str]) -> None:
 
 
 def clear(directory: int, name: str) -> None:
-    """Remove whatever is there."""
+    """Remove whatever has this name, if anything."""
     if is_directory(directory, name):
         inside = open_at(directory, name, os.O_DIRECTORY)
         for child in os.listdir(inside):
@@ -111,7 +111,7 @@ def clear(directory: int, name: str) -> None:
 
 
 def copy(source: int, target: int, name: str) -> None:
-    """Whatever is there, a directory with all that is in it, to a place where nothing is."""
+    """Copy a file or a whole directory to a directory that has nothing of this name."""
     inside = open_directory(source, name)
     if inside is None:
         duplicate(source, target, name)
@@ -126,7 +126,7 @@ def copy(source: int, target: int, name: str) -> None:
 
 
 def filled(data: bytes) -> int:
-    """An open file that holds these bytes and has no name."""
+    """Return the descriptor of an unnamed file that contains these bytes."""
     descriptor = os.memfd_create("data")
     with open(os.dup(descriptor), "wb") as file:
         file.write(data)
@@ -135,7 +135,7 @@ def filled(data: bytes) -> int:
 
 
 def find_program(name: str, path: str) -> str:
-    """As a shell finds it."""
+    """Find a program as a shell does."""
     if "/" in name:
         return name
     refused = ""

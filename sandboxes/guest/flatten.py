@@ -1,7 +1,8 @@
-"""Many layers as one, so that a chain stays short however deep a tree grows.
+"""Merges many layers into one, so that a chain stays short no matter how deep a tree grows.
 
-A merged layer shows through a mount exactly what its layers showed. It is named after them, so that all states that
-have them below share it, and it is made when a state is frozen: no state that exists ever changes its chain.
+A mount shows the same files with a merged layer as with the layers that it replaces. A merged layer is named after
+them, so that all states that are built on them share it. It is made when a state is frozen: the chain of an existing
+state never changes.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from .store import Store, hashed, new_id
 from .views import view
 
 SPAN = 32
-"""Layers that are merged at once. A chain has at most twice as many over its base, for 32 * 32 levels; then merged
-layers are merged again."""
+"""The number of layers that are merged at once. Up to 32 * 32 levels, a chain has at most twice as many layers above
+its base; deeper trees merge merged layers again."""
 
 
 def shortened(store: Store, mount: Json, spare: str) -> Json:
-    """The same mount with a chain that is not too long. The store is locked."""
+    """Return the same mount with a chain that is short enough. The store must be locked."""
     while True:
         own = mount["chain"][mount["base"] :]
         merged = sum(name.startswith("flat/") for name in own)
@@ -39,7 +40,7 @@ def shortened(store: Store, mount: Json, spare: str) -> Json:
 
 
 def _merged(store: Store, mount: Json, start: int, spare: str) -> str:
-    """A layer that stands for SPAN others of a chain; it is made now if it never was."""
+    """Return the merged layer of SPAN layers of a chain, and make it if it does not exist."""
     names = mount["chain"][start : start + SPAN]
     home = store.at("flat", hashed(names))
     if not os.path.exists(home):
@@ -57,7 +58,7 @@ def _merged(store: Store, mount: Json, start: int, spare: str) -> str:
 
 
 def merge(layers: List[str], below: int, place: str) -> None:
-    """Copy layers, top-most first, into `place`/layer; `below` is what is seen under all of them."""
+    """Copy layers, top-most first, into `place`/layer; `below` is a view of everything under them."""
     with ExitStack() as opened:
 
         def directory(path: str) -> int:
@@ -73,11 +74,11 @@ def merge(layers: List[str], below: int, place: str) -> None:
 
 
 class Merge:
-    """Copies directories that lie over each other into one."""
+    """Copies directories that are stacked on each other into one."""
 
     def __init__(self, names: int) -> None:
         self.names = names
-        """A directory for names of files that are not seen any more: they keep each file's number of links."""
+        """A directory for extra names of files, which keep each file's number of hard links unchanged."""
         self.linked: Dict[Tuple[int, int], int] = {}
 
     def fill(self, parts: List[int], below: Optional[int], target: int) -> None:
@@ -127,7 +128,7 @@ class Merge:
             os.link(_first(file), name, src_dir_fd=self.names, dst_dir_fd=target, follow_symlinks=False)
 
     def restore_link_counts(self) -> None:
-        """Let every file have as many names as it had."""
+        """Give every file as many names (hard links) as its original has."""
         for file, wanted in self.linked.items():
             first = _first(file)
             more = wanted - os.lstat(first, dir_fd=self.names).st_nlink

@@ -1,4 +1,4 @@
-"""The guest's side of the channel: requests in on stdin, replies out on stdout, errors as frames."""
+"""The guest's side of the channel: reads requests from stdin, and writes replies and errors as frames to stdout."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Dict, Iterable, Tuple
 
 Json = Dict[str, Any]
 OVER, FREEZE = 0, 11
-"""How a lease's process ends: all is said, or the server is to freeze it."""
+"""Exit codes of a lease's process: it has already replied, or the server must freeze the fork and reply."""
 
 
 IDLE_S = [6 * 3600.0]
-"""Seconds without a request after which a guest ends. The end of a process closes its pipes at once; this is for a
-connection to another machine that was lost without being closed."""
+"""A guest ends after this many seconds without a request. When the host's process ends, its pipes are closed at once;
+this limit is for a connection to another machine that was lost without being closed."""
 
 
 class Refused(Exception):
@@ -40,7 +40,7 @@ def read_exactly(size: int) -> bytes:
 
 
 def receive() -> Tuple[Json, bytes]:
-    """The next request. A host that is silent for too long counts as gone."""
+    """Read the next request. A host that is silent for too long counts as gone."""
     if not select.select([0], [], [], IDLE_S[0])[0]:
         os._exit(OVER)
     head, body = struct.unpack("!II", read_exactly(8))
@@ -49,13 +49,13 @@ def receive() -> Tuple[Json, bytes]:
 
 
 def reply(header: Json, payload: bytes = b"") -> None:
-    """Send a frame. Ends the process when the host is gone."""
+    """Send a frame. Ends the process if the host is gone."""
     reply_in_parts(header, len(payload), [payload])
 
 
 def reply_in_parts(header: Json, size: int, parts: Iterable[bytes]) -> None:
-    """Send a frame whose payload of that size is made piece by piece. Whatever fails on the way ends the process: a
-    frame that was begun cannot be taken back."""
+    """Send a frame whose payload, of `size` bytes, is made piece by piece. Any failure on the way ends the process,
+    because a frame cannot be taken back once it was started."""
     head = json.dumps(header).encode()
     data = struct.pack("!II", len(head), size) + head
     try:
@@ -75,7 +75,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def failure(error: Exception) -> Json:
-    """The error frame that says it."""
+    """Return the error frame that reports an exception."""
     if isinstance(error, Refused):
         return {"error": error.kind, "message": str(error)}
     if isinstance(error, OSError):

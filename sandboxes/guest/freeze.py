@@ -1,6 +1,6 @@
-"""From the upper directory of a fork that has ended to a layer, and to what differs from the base.
+"""Turns the upper directories of an ended fork into layers, and records what differs from the base.
 
-A layer is what the fork left: it is read here and never changed.
+A layer is kept exactly as the fork left it: it is read here and never changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GONE: Entry = ["gone", 0, "", ""]
 
 
 def freeze(store: Store, state: Json, place: str, bases: Bases) -> Json:
-    """Turn a finished lease's uppers into layers of a new state; its id and digest."""
+    """Turn the upper directories of a finished lease into layers of a new state; return its id and digest."""
     name = new_id()
     mounts = [_freeze_mount(bases, entry, place, n, name) for n, entry in enumerate(state["mounts"])]
     for n, digest in enumerate(taken(place, len(mounts))):
@@ -60,14 +60,14 @@ def _root_of(directory: str) -> Tuple[Optional[Entry], int]:
 
 
 class Freeze:
-    """Reads a mount's upper directory into what differs from the base."""
+    """Reads a mount's upper directory, and collects what differs from the base in `delta`."""
 
     def __init__(self, delta: Dict[str, Entry]) -> None:
         self.delta = dict(delta)
         self.linked: Dict[Tuple[int, int], str] = {}
 
     def absorb(self, upper: int, base: Optional[int], path: str, fresh: bool) -> None:
-        """Take in one directory. `fresh`: no lower layer shows through it."""
+        """Read one directory. `fresh`: no lower layer is visible through it."""
         for name in sorted(os.listdir(upper)):
             here = path + "/" + name if path else name
             facts = os.lstat(name, dir_fd=upper)
@@ -97,14 +97,14 @@ class Freeze:
                 os.close(below)
 
     def _with_links(self, upper: int, name: str, path: str) -> Optional[Entry]:
-        """The file's entry. If a file has several names (hard links), each entry gives the first of them."""
+        """Return the file's entry. If a file has several names (hard links), each entry contains the first of them."""
         entry, facts = describe(upper, name), os.lstat(name, dir_fd=upper)
         if entry is not None and facts.st_nlink > 1:
             entry[3] += " is %s" % self.linked.setdefault((facts.st_dev, facts.st_ino), path)
         return entry
 
     def put(self, path: str, entry: Optional[Entry], original: Optional[Entry]) -> None:
-        """Note what is there now, unless it is what the base has."""
+        """Record the entry at a path, unless it is the same in the base."""
         assert entry is not None
         if original == entry:
             self.delta.pop(path, None)
@@ -112,7 +112,7 @@ class Freeze:
             self.delta[path] = entry
 
     def replace(self, path: str, base: Optional[int], name: str) -> None:
-        """Forget all that was known at and below a path."""
+        """Forget all that was recorded at and below a path."""
         was = self.delta.pop(path, None)
         if (was and was[0] == "d") or (base is not None and is_directory(base, name)):
             for other in [other for other in self.delta if other.startswith(path + "/")]:
@@ -120,7 +120,7 @@ class Freeze:
 
 
 def _entry_of_base(base: Optional[int], name: str) -> Optional[Entry]:
-    """The base's entry. A file with several names is never equal to a fork's: writing to it has broken the link."""
+    """Return the base's entry. One with several names never equals a fork's, because writing to it breaks the link."""
     entry = describe(base, name) if base is not None else None
     if entry is not None and base is not None and os.lstat(name, dir_fd=base).st_nlink > 1:
         entry[3] += " has other names"

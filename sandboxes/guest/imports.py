@@ -1,4 +1,4 @@
-"""Workspaces that arrive as a tar."""
+"""Unpacks workspaces that arrive as a tar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .store import Store, hashed, home, new_id
 
 
 def import_tree(store: Store, request: Json) -> Tuple[Json, bytes]:
-    """The reply to the request `import`, whose tar is still to come."""
+    """Handle an `import` request: receive the tar that follows it, unpack it into a new layer, and return the reply."""
     layer = "imports/" + new_id()
     folder = home([target for target, _ in request["mounts"]], request["workdir"])[1]
     top = os.path.join(store.at(layer), folder)
@@ -34,14 +34,14 @@ def import_tree(store: Store, request: Json) -> Tuple[Json, bytes]:
 
 
 class Chunks(io.RawIOBase):
-    """The payloads of the frames that follow a request, up to an empty one, as a file."""
+    """A readable file with the payloads of the frames that follow a request, up to an empty payload."""
 
     def __init__(self) -> None:
         self.rest = memoryview(b"")
         self.ended = False
 
     def readable(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -61,7 +61,7 @@ class Chunks(io.RawIOBase):
 
 
 def unpack(archive: Any, member: Any, root: str) -> Tuple[str, float]:
-    """One member of a tar; where it went, and its time."""
+    """Unpack one member of a tar; return its path and its time."""
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise Refused("sandbox", "a path leads out of the workspace: %s" % member.name)

@@ -115,7 +115,7 @@ class Init:
         return reap(spawn(request))
 
     def _isolate(self) -> None:
-        """Enter a separate /proc, IPC, network and session, and give up all privileges that the command must not have."""
+        """Enter a separate /proc, IPC, network and session, and give up privileges that the command must not have."""
         die_with_parent()
         os.setsid()
         unshare(CLONE_NEWNS | CLONE_NEWIPC)

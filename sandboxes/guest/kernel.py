@@ -24,7 +24,7 @@ PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
 def checked(result: int, what: str) -> int:
-    """Raise OSError when a system call failed."""
+    """Return the result of a system call, or raise OSError if the call failed."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, "%s: %s" % (what, os.strerror(number)))
@@ -42,7 +42,7 @@ def unshare(flags: int) -> None:
 
 
 def leave_network() -> None:
-    """Into a network of our own, which is a loopback and nothing else."""
+    """Move to a new network namespace that has only a loopback interface."""
     try:
         unshare(CLONE_NEWNET)
     except OSError as error:
@@ -53,7 +53,7 @@ def leave_network() -> None:
 
 
 def prctl(option: int, value: Any) -> None:
-    """As the manual's page of that name."""
+    """Set an option of this process by the system call of this name."""
     checked(LIBC.prctl(option, value, 0, 0, 0), "prctl %d" % option)
 
 
@@ -63,7 +63,7 @@ def die_with_parent() -> None:
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """As the manual's page of that name."""
+    """Mount a file system by the system call of this name."""
     names = [os.fsencode(text) or None for text in (source, target, kind)]
     checked(LIBC.mount(*names, flags, os.fsencode(options) or None), "mount %s" % target)
 
@@ -74,7 +74,7 @@ def unmount(target: str) -> None:
 
 
 def detached(kind: str, options: List[Tuple[str, str]]) -> int:
-    """A file system that is mounted nowhere yet, as a descriptor. An option without a value is a flag."""
+    """Return the descriptor of a new file system that is not mounted anywhere. An option without a value is a flag."""
     context = call(FSOPEN, "fsopen " + kind, kind.encode(), 1)
     try:
         for name, value in options:
@@ -87,18 +87,18 @@ def detached(kind: str, options: List[Tuple[str, str]]) -> int:
 
 
 def cloned(path: str) -> int:
-    """What a path shows, as a mount that is mounted nowhere yet."""
+    """Return the descriptor of a copy of the mount at a path; the copy is not mounted anywhere."""
     return call(OPEN_TREE, "open_tree " + path, -100, os.fsencode(path), 1 | os.O_CLOEXEC)
 
 
 def attach(descriptor: int, path: str) -> None:
-    """Mount what `detached` or `cloned` gave, and close it."""
+    """Mount a descriptor from `detached` or `cloned` at a path, and close it."""
     call(MOVE_MOUNT, "move_mount " + path, descriptor, b"", -100, os.fsencode(path), 4)
     os.close(descriptor)
 
 
 def overlay(lowers: List[str], upper: str, work: str, spare: str) -> int:
-    """A detached overlay; `lowers` top-most first. Kernels before 6.5 mount it at `spare` for a moment."""
+    """Return a detached overlay; `lowers` are top-most first. Kernels before 6.5 mount it briefly at `spare`."""
     places = [("upperdir", upper), ("workdir", work)] if upper else []
     flags = [("userxattr", ""), ("volatile", "")] if upper else [("userxattr", "")]
     try:
@@ -112,7 +112,8 @@ def overlay(lowers: List[str], upper: str, work: str, spare: str) -> int:
     try:
         mount("overlay", spare, "overlay", 0, ",".join("=".join(filter(None, option)) for option in options))
     except OSError:
-        raise Refused("unavailable", "no overlay of %s (%s)" % (", ".join(lowers[-1:]), reason.strerror)) from reason
+        base = ", ".join(lowers[-1:])
+        raise Refused("unavailable", "cannot mount an overlay of %s (%s)" % (base, reason.strerror)) from reason
     descriptor = cloned(spare)
     unmount(spare)
     return descriptor

@@ -1,4 +1,4 @@
-"""Removes directories of any depth: an action can nest them deeper than a recursion could follow."""
+"""Removes directories of any depth: an action can nest them too deep for recursion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .entries import open_at
 
 
 def remove_tree(path: str) -> None:
-    """Remove a directory and all that is in it, as far as that is possible."""
+    """Remove a directory and its contents, as far as possible."""
     with suppress(OSError):
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -22,7 +22,7 @@ def remove_tree(path: str) -> None:
 
 
 def _empty(top: int) -> None:
-    """Directories in directories are moved to the top before they are emptied in turn."""
+    """Remove the contents of a directory. Nested directories are moved to the top before they are emptied in turn."""
     unused, count = os.urandom(8).hex(), 0
     waiting = _files_removed(top)
     while waiting:
@@ -41,7 +41,7 @@ def _empty(top: int) -> None:
 
 
 def _files_removed(directory: int) -> List[str]:
-    """Remove all but directories; those. Another process may be at the same work."""
+    """Remove the files in a directory and return the names of its directories. Another process may do the same."""
     left = []
     for name in os.listdir(directory):
         with suppress(FileNotFoundError):

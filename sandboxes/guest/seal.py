@@ -1,4 +1,4 @@
-"""Digests of what a mount shows, taken when a state is frozen and again at each of its forks: the paranoid way."""
+"""Digests of what a mount shows, for providers with `paranoid`: taken when a state is frozen, checked at each fork."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from .frames import Json, Refused
 
 
 class Seals:
-    """The digests of one lease's mounts. All is opened before its process is in the fork, where it sees no store."""
+    """The digests of one lease's mounts. All files are opened before the process enters the fork, because it cannot
+    see the store there."""
 
     def __init__(self, place: str) -> None:
         self.note = os.open(os.path.join(place, "seals"), os.O_WRONLY | os.O_CREAT, 0o600)
         self.layers: List[List[int]] = []
-        """Of each mount, without its upper directory."""
+        """The open layers of each mount, without its upper directory."""
         self.roots: List[int] = []
 
     def check(self, state: Json) -> None:
-        """As the function, for all mounts."""
+        """Check all mounts of a state, as the function `check` does."""
         for mount, root, layers in zip(state["mounts"], self.roots, self.layers):  # noqa: B905 - Python 3.8
             check(state, mount, root, layers)
 
     def take(self, uppers: List[int]) -> None:
-        """Leave the digests for whoever freezes the fork."""
+        """Write the digests to a file for the process that freezes the fork."""
         every = zip(self.roots, uppers, self.layers)  # noqa: B905 - Python 3.8
         os.write(self.note, json.dumps([seal(root, [upper, *layers]) for root, upper, layers in every]).encode())
 
 
 def taken(place: str, mounts: int) -> List[Optional[str]]:
-    """The digests that a lease left, None for each mount when it took none."""
+    """Read the digests that a lease wrote; None for each mount if it wrote none."""
     try:
         with open(os.path.join(place, "seals")) as file:
             return json.loads(file.read() or "null") or [None] * mounts
@@ -42,8 +43,8 @@ def taken(place: str, mounts: int) -> List[Optional[str]]:
 
 
 def seal(view: int, layers: List[int]) -> str:
-    """Of everything that any of the layers touches, as it is seen in a view of them: names, kinds, modes, owners,
-    contents, attributes, times of modification, how many names a file has, and what else is in the same directory."""
+    """Return the digest of every path that a layer touches, as a view of the layers shows it: names, kinds, modes,
+    owners, contents, attributes, modification times, link counts, and the other names in the same directory."""
     found: Dict[str, Any] = {}
     look(view, layers, "", found)
     summary = hashlib.blake2b(digest_size=16)
@@ -53,7 +54,7 @@ def seal(view: int, layers: List[int]) -> str:
 
 
 def look(view: int, layers: List[int], path: str, found: Dict[str, Any]) -> None:
-    """Note a directory and what the layers have in it. Merging layers changes nothing of what is noted."""
+    """Record a directory and the paths in it that the layers touch. Merging layers does not change the record."""
     names = sorted(os.listdir(view))
     found[path + "/"] = [describe(view, "."), os.fstat(view).st_mtime_ns, names]
     for name in names:
@@ -77,7 +78,7 @@ def look(view: int, layers: List[int], path: str, found: Dict[str, Any]) -> None
 
 
 def check(state: Json, mount: Json, view: int, layers: List[int]) -> None:
-    """Refuse a mount of a state that does not show what it showed when it was frozen."""
+    """Refuse a mount that does not show what it showed when its state was frozen."""
     if not mount.get("seal"):
         raise Refused("damaged", "the state %s was frozen without a digest to check" % state["id"])
     if seal(view, layers) != mount["seal"]:
@@ -85,5 +86,5 @@ def check(state: Json, mount: Json, view: int, layers: List[int]) -> None:
 
 
 def opened_all(directories: List[str]) -> List[int]:
-    """Each of them."""
+    """Open each directory."""
     return [os.open(directory, os.O_RDONLY | os.O_DIRECTORY) for directory in directories]

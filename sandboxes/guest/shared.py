@@ -1,4 +1,4 @@
-"""Entries of the shared area: states that several runs' bases stand on. Built once, and expired by the host's word."""
+"""Entries of the shared area: states that the bases of several runs are built on. The host decides when they expire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .store import Store, hashed
 
 
 def reserve(store: Store, request: Json) -> Tuple[Json, bytes]:
-    """Whether the entry is built, and whether it is ours to build now: it stays so until this guest ends."""
+    """Handle a `reserve` request: reply whether the entry is built, and whether it is reserved for this guest to build.
+    A reservation lasts until the guest ends."""
     descriptor = os.open(store.at("building", request["id"]), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,7 +28,7 @@ def reserve(store: Store, request: Json) -> Tuple[Json, bytes]:
 
 
 def use(store: Store, name: str, user: str) -> Json:
-    """The entry, which another store's states stand on from now on."""
+    """Load an entry, and record that the store `user` has states that are built on it."""
     with store.locked():
         entry = store.load(name)
         os.utime(store.at("states", name + ".json"))
@@ -37,7 +38,7 @@ def use(store: Store, name: str, user: str) -> Json:
 
 
 def listing(store: Store) -> Tuple[Json, bytes]:
-    """Every entry: its size, when it was last used (seconds of the clock), and the stores that stand on it."""
+    """List every entry with its size, the time of its last use (seconds since the epoch) and the stores that use it."""
     with store.locked():
         states = [store.load(name) for name in store.names()]
         entries = {
@@ -53,7 +54,7 @@ def listing(store: Store) -> Tuple[Json, bytes]:
 
 
 def users(store: Store, name: str) -> List[str]:
-    """The stores that stand on an entry."""
+    """List the stores whose states are built on an entry."""
     place = store.at("users", name)
     found = []
     for each in sorted(os.listdir(place)) if os.path.isdir(place) else ():
@@ -63,7 +64,7 @@ def users(store: Store, name: str) -> List[str]:
 
 
 def expire(store: Store, request: Json) -> Tuple[Json, bytes]:
-    """Remove entries; `entries` has for each the stores that are known to be gone. One that any other uses stays."""
+    """Remove entries; `entries` maps each to stores that no longer exist. An entry that another store uses stays."""
     with store.locked():
         going = [name for name, gone in request["entries"].items() if set(users(store, name)) <= set(gone)]
         for name in going:
@@ -74,12 +75,12 @@ def expire(store: Store, request: Json) -> Tuple[Json, bytes]:
 
 
 def usage(store: Store) -> int:
-    """Bytes on disk of all states."""
+    """Return the bytes on disk of all states."""
     return size(store, {"layers", "flat", "imports"})
 
 
 def size(store: Store, paths: Set[str]) -> int:
-    """Bytes on disk of things in a store, by their paths in it."""
+    """Return the bytes on disk of the given paths in a store."""
     total = 0
     for path in paths:
         if not path.startswith("repositories/"):

@@ -1,4 +1,4 @@
-"""Removes what guests left behind that died."""
+"""Finds and removes what dead guests left behind."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from .store import Store, needs
 
 
 def sweep(store: Store, shared: bool) -> List[str]:
-    """Directories that nobody needs, to be removed in our own time; called before our own claim, with the store locked.
+    """List the directories that nobody needs, for removal in the background. Call it with the store locked, before this
+    guest claims its directory.
 
-    What a dead guest left unsaved looks like what a live one works on, and is kept while any guest lives.
+    Unsaved work of a dead guest cannot be told from the work of a live one, so it is kept while any guest lives.
     """
     leases = [store.at("leases", name) for name in os.listdir(store.at("leases"))]
     dead = [path for path in leases if is_dead(path)]
@@ -21,10 +22,10 @@ def sweep(store: Store, shared: bool) -> List[str]:
 
 
 def is_dead(lease: str) -> bool:
-    """Whether the guest that had this directory is gone."""
+    """Whether the guest that owned this directory is gone."""
     try:
         descriptor = os.open(lease, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:  # another guest found it dead before, and has come to removing it
+    except FileNotFoundError:  # another guest has already removed it
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,10 +37,10 @@ def is_dead(lease: str) -> bool:
 
 
 def orphans(store: Store, shared: bool) -> Iterator[str]:
-    """Directories that no state needs; needless files are removed at once. A shared area keeps its entries alone."""
+    """Yield directories that no state needs; unneeded files are removed at once. A shared area keeps only entries."""
     try:
         states = [store.load(name) for name in store.names()]
-    except Refused:  # what it needs cannot be told, so nothing is needless
+    except Refused:  # the needs of a damaged state are unknown, so everything is kept
         return
     kept = [state for state in states if "entry" in state or not shared]
     needed = {path for state in kept for path in [*needs(state), "states/%s.json" % state["id"]]}
@@ -58,5 +59,5 @@ def orphans(store: Store, shared: bool) -> Iterator[str]:
 
 
 def below(store: Store, folder: str) -> List[str]:
-    """What is in a folder of the store, by paths in the store."""
+    """List the contents of a folder of the store, as paths in the store."""
     return [folder + "/" + name for name in os.listdir(store.at(folder))]

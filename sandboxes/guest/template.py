@@ -1,4 +1,4 @@
-"""The guest's side of templates: starting one in a fork of its own, and handing it the namespaces of an action."""
+"""The guest's side of templates: starts one in its own fork, and hands it the namespaces of an action."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .frames import Refused
 from .kernel import die_with_parent, write_text
 
 KEPT = (8, 18, 21)
-"""SETPCAP, SYS_CHROOT and SYS_ADMIN: what it takes to go into namespaces and to give these up there."""
+"""SETPCAP, SYS_CHROOT and SYS_ADMIN: the capabilities for entering namespaces and then dropping these capabilities."""
 SAID_BYTES = 2000
 SETNS = {"x86_64": 308, "aarch64": 268}
 
 
 class Template:
-    """One that runs, as the server knows it."""
+    """A running template, as the server sees it."""
 
     def __init__(
         self, enter: Callable[[], None], argv: List[str], env: Dict[str, str], cwd: str, program: bytes, pids: int
@@ -36,25 +36,25 @@ class Template:
             except (OSError, Refused) as error:
                 os.write(self.log, str(error).encode())
             finally:
-                os._exit(1)  # who hands it an order finds it gone
+                os._exit(1)  # the next order fails because the template is gone
         theirs.close()
 
     def said(self) -> str:
-        """The end of what it printed."""
+        """Return the end of the template's output."""
         return content(self.log)[-SAID_BYTES:].decode(errors="replace").strip()
 
     def end(self) -> None:
-        """It ends when nobody is connected to it any more."""
+        """Disconnect from the template, which ends when its last connection is closed."""
         self.connection.close()
         os.close(self.log)
 
 
 def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, connection: int, pids: int) -> None:
-    """Be in the fork, with the connection, our process id namespace, the program as stdin, and few privileges."""
+    """Enter the fork with few privileges, the program as stdin, the connection and the server's process id namespace."""
     os.dup2(log, 1)
     os.dup2(log, 2)
     die_with_parent()
-    write_text("/proc/self/oom_score_adj", "1000")  # so do its copies, in whose forks nobody can
+    write_text("/proc/self/oom_score_adj", "1000")  # copies inherit this, and cannot set it in their forks
     enter()
     os.dup2(filled(program), 0)
     connection, pids = (fcntl.fcntl(each, fcntl.F_DUPFD, HOME + 1) for each in (connection, pids))  # out of the way
@@ -66,7 +66,7 @@ def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, conn
 
 
 def hand_over(connection: socket.socket, cwd: str, limits: List[Tuple[int, int]]) -> int:
-    """Let the template on the other end run what is on stdin in this process's namespaces; its exit code."""
+    """Let the connected template run the order on stdin in this process's namespaces, and return the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans need no other reaping
     namespaces = [os.open("/proc/self/ns/" + kind, os.O_RDONLY) for kind in ("mnt", "ipc", "net", "pid")]
     listening, done = os.pipe()

@@ -1,4 +1,4 @@
-"""Looking at a state's files without a lease on it."""
+"""Read-only views of a state's files, without a lease."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .kernel import overlay
 from .store import Store
 
 KEPT = 4
-"""Views of bases that are kept open."""
+"""The number of base views that are kept open."""
 LATE: List[int] = []
-"""What views were made of that nobody looks at any more. The kernel takes its time to close them, so they wait until
-nobody waits for an answer."""
+"""Descriptors of views that are not used any more. Closing them is slow, so they are closed after the reply to the
+current request."""
 
 
 def close_late() -> None:
-    """Close what can be closed."""
+    """Close the descriptors of views that are not used any more."""
     while LATE:
         os.close(LATE.pop())
 
 
 def seen(lowers: List[str], spare: str) -> List[int]:
-    """What a mount of these directories, top-most first, shows: its root, read-only, mounted nowhere, and whatever else
-    is to be closed with that."""
+    """Open a read-only view of directories stacked on each other, top-most first, which is not mounted anywhere. Return
+    the descriptor of its root, followed by others to close together with it."""
     if len(lowers) == 1:
         return [os.open(lowers[0], os.O_RDONLY | os.O_DIRECTORY)]
     tree = overlay(lowers, "", "", spare)
@@ -33,7 +33,7 @@ def seen(lowers: List[str], spare: str) -> List[int]:
 
 
 def root_of(tree: int) -> int:
-    """The root of a mount that is attached nowhere, to look at: without what may be mounted over it elsewhere."""
+    """Open the root of a detached mount and close the mount. Nothing that is mounted over it elsewhere is visible."""
     try:
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=tree)
     finally:
@@ -41,8 +41,8 @@ def root_of(tree: int) -> int:
 
 
 class Bases:
-    """Views of what states are compared with, which is the same again and again, kept open: to mount one and to give it
-    back takes as long as to look at an edit."""
+    """Views of base states, which most comparisons need. They are kept open because mounting and unmounting one takes
+    as long as comparing an edit."""
 
     def __init__(self, store: Store, spare: str) -> None:
         self.store, self.spare = store, spare
@@ -50,9 +50,9 @@ class Bases:
 
     @contextmanager
     def look_at(self, mount: Json) -> Iterator[int]:
-        """As `view`, of a state's mount; kept open where that is its base."""
+        """As `view`, for a mount of a state; the view is kept open if the mount is the same as in the base."""
         lowers, chain = self.store.lowers(mount), mount["chain"]
-        if len(chain) > mount["base"] or any("flat/" in name for name in chain):  # those are removed and made again
+        if len(chain) > mount["base"] or any("flat/" in name for name in chain):  # merged layers can be replaced
             with view(lowers, self.spare) as root:
                 yield root
         else:
@@ -62,7 +62,7 @@ class Bases:
         opened = self.kept.pop(lowers, None)
         if opened is None:
             if len(self.kept) == KEPT:
-                LATE.extend(self.kept.pop(next(iter(self.kept))))  # the one that was not asked for for longest
+                LATE.extend(self.kept.pop(next(iter(self.kept))))  # the least recently used view
             opened = seen(list(lowers), self.spare)
         self.kept[lowers] = opened
         return opened[0]
@@ -70,7 +70,7 @@ class Bases:
 
 @contextmanager
 def view(lowers: List[str], spare: str) -> Iterator[int]:
-    """The root of what is `seen`, for the block."""
+    """Open the root of a view for the block, as `seen` does."""
     opened = seen(lowers, spare)
     try:
         yield opened[0]

@@ -1,4 +1,4 @@
-"""Detects changes in the directories of this machine that every fork of a store shows as they are now.
+"""Detects changes in the directories of this machine that every fork of a store shows in their current state.
 
 States do not contain these directories, because copying them would take minutes.
 """
@@ -15,7 +15,7 @@ _NOTE = "beneath.json"
 
 
 def stamp(directory: str) -> str:
-    """A fingerprint of a directory that changes when packages are installed or removed."""
+    """Return a fingerprint of a directory, which changes when packages are installed or removed."""
     top = Path(directory)
     places = (top, *top.glob("*bin"), *top.glob("lib*"), *top.glob("lib*/*-linux-*"))
     pythons = (python for pattern in ("lib*/python*", "python*", "local/lib*/python*") for python in top.glob(pattern))
@@ -36,7 +36,7 @@ def note(store: Path, directories: Iterable[str]) -> None:
 
 
 def changed(store: Path) -> tuple[str, ...]:
-    """Directories that have changed since the first states of a store were made on them."""
+    """List the directories that have changed since the first states of a store were made on them."""
     return tuple(place for place, before in _noted(store).items() if not Path(place).exists() or stamp(place) != before)
 
 

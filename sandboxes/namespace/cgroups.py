@@ -1,4 +1,4 @@
-"""Memory and process limits for one guest, with a control group of its own where this user may create one.
+"""Memory and process limits for one guest, through its own control group if this user may create one.
 
 The process that created a group holds a lock on its directory, which the kernel releases when the process ends. A group
 without a lock is a leftover and is removed.
@@ -22,7 +22,7 @@ from sandboxes.cleanup import Leftover
 
 _ROOT = Path("/sys/fs/cgroup")
 _OWN_MEMORY_BYTES = 64 << 20
-"""What the guest itself needs, on top of its command."""
+"""The memory that the guest itself needs, in addition to its command."""
 _OWN_PIDS = 8
 _PREFIX = "ramify."
 _TRIES = 10
@@ -53,7 +53,7 @@ class Group:
 
 
 def limited() -> frozenset[str]:
-    """Which of `memory` and `pids` this user's groups can limit here."""
+    """Return which of `memory` and `pids` this user's groups can limit here."""
     return frozenset(kind for parent in _parents() for kind in ("memory", "pids") if _limits(parent, kind))
 
 
@@ -90,7 +90,7 @@ def _made(parent: Path, values: dict[str, str]) -> tuple[Path, int]:
         except OSError as error:
             lost_races += 1
             if error.errno not in _LOST_RACES or lost_races == _TRIES:
-                raise SandboxUnavailable(f"no control group can be made in {parent} ({error.strerror})") from error
+                raise SandboxUnavailable(f"cannot create a control group in {parent} ({error.strerror})") from error
 
 
 def _filled(directory: Path, values: dict[str, str]) -> int:
@@ -122,7 +122,7 @@ def _lock(directory: Path) -> int:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory. The kernel takes a moment to release dead processes; what is left is removed later."""
+    """Remove a directory. The kernel takes a moment to release dead processes; a later sweep removes what is left."""
     for _ in range(50):
         try:
             directory.rmdir()
@@ -140,7 +140,7 @@ def _first(directories: list[Path], files: tuple[str, ...]) -> Path | None:
 
 
 def _parents() -> tuple[Path, ...]:
-    """Where this user can create groups: version 1 has one tree per kind of limit, version 2 one for all."""
+    """List where this user can create groups: version 1 has one tree per kind of limit, version 2 one for all."""
     if (_ROOT / "cgroup.controllers").exists():
         trees = [_ROOT] if all(_limits(_ROOT, kind) for kind in ("memory", "pids")) else []
     else:
@@ -154,7 +154,7 @@ def _limits(parent: Path, kind: str) -> bool:
 
 
 def leftovers(*, all_users: bool = True) -> Iterator[Leftover]:
-    """The groups of processes that have ended; without `all_users`, only those of this user."""
+    """Yield the groups of processes that have ended; without `all_users`, only those of this user."""
     for parent in _parents():
         for left in parent.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""Sandboxes on this machine without Docker: the guest in user namespaces, over this machine's own programs.
+"""Sandboxes without Docker: the guest runs in user namespaces, with this machine's own programs.
 
-What is covered: files, processes, IPC, network, privileges, and the user's HOME and environment. What is not: the
-kernel is shared, and the programs under `/usr` can be read.
+Isolated are files, processes, IPC, network, privileges, and the user's HOME and environment. Not isolated: the kernel
+is shared, and the programs under `/usr` can be read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def namespace_provider(
     *,
     paranoid: bool = False,
 ) -> ForkingProvider:
-    """States in `store`, a directory on a disk of this machine; `paranoid` as in `ForkingProvider`."""
+    """Make a provider with its states in `store`, a local directory; `paranoid` is as in `ForkingProvider`."""
     return ForkingProvider(NamespaceLauncher(store, limits), limits, paranoid=paranoid)
 
 
@@ -53,7 +53,8 @@ def checked_provider(store: Path, limits: Limits, *, paranoid: bool = False) -> 
     release = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
     if sys.platform != "linux" or release < _OLDEST_KERNEL:
         raise SandboxUnavailable(
-            f"namespace sandboxes need Linux 5.11, this is {platform.system()} {platform.release()}; use Docker"
+            f"namespace sandboxes need Linux 5.11 or later, this is {platform.system()} {platform.release()}; "
+            "use Docker"
         )
     try:
         with contextlib.ExitStack() as failed, tempfile.TemporaryDirectory(prefix="ramify-probe-") as empty:
@@ -66,7 +67,7 @@ def checked_provider(store: Path, limits: Limits, *, paranoid: bool = False) -> 
 
 
 def probe(place: Path | None = None) -> str:
-    """Why the namespace sandbox does not work here and what to change, in one line; "" if it works.
+    """Explain in one line why the namespace sandbox does not work here and what to change; "" if it works.
 
     `place` is a directory on the disk to test.
     """
@@ -79,7 +80,7 @@ def probe(place: Path | None = None) -> str:
 
 
 def _remedy() -> str:
-    """Advice for the most likely obstacle."""
+    """Return advice for the most likely obstacle."""
     for name, bad in (
         ("user/max_user_namespaces", "0"),
         ("kernel/unprivileged_userns_clone", "0"),
@@ -92,7 +93,7 @@ def _remedy() -> str:
 
 
 def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
-    """Environments and set-ups on this machine that no store needs and nobody has used for `unused_s` seconds.
+    """Yield the environments and set-ups here that no store needs and that were not used for `unused_s` seconds.
 
     Raises:
         SandboxUnavailable: the namespace sandbox does not work here.
@@ -182,7 +183,7 @@ class NamespaceLauncher:
         return Path(store).is_dir()
 
     def close(self) -> None:
-        """Nothing is shared."""
+        """Warn about changes. Guests share nothing that must be freed."""
         self._warn_of_changes()
 
     def _warn_of_changes(self) -> None:
@@ -191,17 +192,17 @@ class NamespaceLauncher:
         self._warned.update(new)
         if new:
             log.warning(
-                "%s changed on this machine since the states in %s were made, and all of them show it as it is now: "
-                "what was measured before does not compare with what is measured from now on; begin a new run",
+                "%s changed on this machine since the states in %s were made, and all states show the changes: earlier "
+                "measurements cannot be compared with later ones; start a new run",
                 ", ".join(new),
                 self._store,
             )
 
 
 def _bounds() -> str:
-    """How memory and processes are limited. The kernel's process limit does not apply to root."""
+    """Describe how memory and processes are limited. The kernel's process limit does not apply to root."""
     by_group = cgroups.limited()
-    memory = "memory limited" if "memory" in by_group else "memory limited for each process by itself"
+    memory = "memory limited" if "memory" in by_group else "memory limited for each process separately"
     alone = "processes not limited" if os.geteuid() == 0 else "processes limited"
     return f"{memory}, {'processes limited' if 'pids' in by_group else alone}"
 
@@ -259,7 +260,7 @@ class Process:
 
 
 def _outermost(folders: Iterable[str], covered: Sequence[str]) -> tuple[str, ...]:
-    """The folders that are in no other folder and in nothing that is covered already, parents first."""
+    """List the folders that are neither inside another folder nor already covered, parents first."""
     kept: list[str] = []
     for folder in sorted(set(folders), key=len):
         if folder != "/" and not _inside(folder, [*covered, *kept]):

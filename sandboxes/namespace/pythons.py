@@ -1,8 +1,8 @@
-"""The Pythons of this machine that tests may run with, and what each of them needs to be seen.
+"""Finds the Pythons of this machine that tests may run with, and the files of each that a sandbox must show.
 
-An installation that the user names is shown whole. A home directory and its `.local` hold other things as well: of
-those only the folders of a Python are shown, where there is one; a link on the way to one is shown alone. What files of
-the workspace name is a stranger's choice: only where a Python is installed is it shown, and only that Python's folders.
+An installation that the user names is shown completely. If it is in a home directory or its `.local`, only the Python's
+own folders are shown; a link on the way to a Python is shown without its neighbours. Paths named by files of the
+workspace are not trusted: they are shown only if a Python is installed there, and only that Python's folders.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _OWN = ("bin", "include", "lib", "lib64")
-"""The folders of a Python in a prefix that it shares."""
+"""The folders of a Python in a prefix that it shares with other things."""
 _WHOLE = (*_OWN, "share", "ssl", "openssl")
-"""Those of a Python in a prefix of its own, as conda and pyenv make it. Settings and other environments lie beside."""
+"""The folders of a Python in its own prefix, as conda and pyenv make it. Settings and other environments lie beside."""
 
 
 def pythons(workspace: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The one that `VIRTUAL_ENV` names among the commands' variables, if it is on this machine; else the active
-    environment's or the workspace's own. Then our own."""
+    """List the Pythons to show: first that of the `VIRTUAL_ENV` in the commands' variables, if it exists here, or else
+    of the active environment or the workspace; then the Python that runs this process."""
     named = env.get("VIRTUAL_ENV", "")
     active = named if named and Path(named, "bin/python").exists() else os.environ.get("VIRTUAL_ENV", "")
     found = (Path(active, "bin/python") if active else workspace / ".venv/bin/python", Path(sys.executable))
@@ -28,7 +28,7 @@ def pythons(workspace: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def folders(programs: Iterable[Path], workspace: Path) -> Iterator[str]:
-    """The directories that hold the installations of programs, and of all that their links lead to."""
+    """Yield the directories with the installations of programs, and of everything that their links lead to."""
     named = {program for program in programs if _is_in(program.parent, workspace)}
     for prefix in {name.parent.parent for name in _names(set(programs) - named)}:
         if _is_installation(prefix):
@@ -39,14 +39,14 @@ def folders(programs: Iterable[Path], workspace: Path) -> Iterator[str]:
 
 
 def _parts(prefix: Path, names: Iterable[str]) -> Iterator[str]:
-    """The folders of those names, unless they lead elsewhere."""
+    """Yield the folders with these names in a prefix, unless they are links to another place."""
     for part in (prefix / name for name in names):
         if part.is_dir() and _is_in(part, prefix):
             yield str(part)
 
 
 def links(programs: Iterable[Path]) -> Iterator[Path]:
-    """What is needed beside the folders: links that lead to programs, and the file that makes a home an environment."""
+    """Yield what is needed besides the folders: links to programs, and the `pyvenv.cfg` of each environment."""
     for name in _names(programs):
         if name.is_symlink():
             yield name
@@ -55,7 +55,7 @@ def links(programs: Iterable[Path]) -> Iterator[Path]:
 
 
 def search_path(programs: Iterable[Path], workspace: Path, workdir: str) -> Iterator[str]:
-    """Where commands are looked for. A workspace's own programs are where the workspace is inside."""
+    """Yield the folders of PATH inside the sandbox; `workdir` is the workspace's path there."""
     for program in programs:
         folder = program.parent
         yield str(Path(workdir) / folder.relative_to(workspace)) if folder.is_relative_to(workspace) else str(folder)
@@ -63,7 +63,7 @@ def search_path(programs: Iterable[Path], workspace: Path, workdir: str) -> Iter
 
 
 def _names(programs: Iterable[Path]) -> Iterator[Path]:
-    """Programs by every name that leads to them: their links, and of an environment the Python that it was made of."""
+    """Yield programs and everything that they lead to: the targets of links, and the base Pythons of environments."""
     pending, seen = list(programs), set[Path]()
     while pending:
         if (program := pending.pop()) in seen:
@@ -76,7 +76,7 @@ def _names(programs: Iterable[Path]) -> Iterator[Path]:
 
 
 def _home(settings: Path) -> Iterator[str]:
-    """Where the Python lies that an environment was made of: what the first line says that says so, as for Python."""
+    """Yield the folder of the Python that an environment was made from. As in Python, the first `home` line counts."""
     for line in settings.read_text(errors="replace").splitlines() if settings.is_file() else ():
         key, _, value = line.partition("=")
         if key.strip().lower() == "home":

@@ -36,12 +36,12 @@ _WRITTEN = {
 
 
 def system_directories() -> tuple[str, ...]:
-    """Real top-level directories with programs: `/usr`, and `/bin`, `/lib` if they are not links into it."""
+    """List the real top-level directories with programs: `/usr`, and `/bin`, `/lib` if they are not links into it."""
     return tuple(name for name in PROGRAMS if (path := Path(name)).is_dir() and not path.is_symlink())
 
 
 def make(store: Path, alone: Sequence[Path] = ()) -> Path:
-    """Return the root directory of a store, made on first use. It appears complete or not at all.
+    """Return the root directory of a store, which is made on first use, completely or not at all.
 
     `alone`: single links and files of this machine to copy without their neighbours.
     """
@@ -75,7 +75,7 @@ def make(store: Path, alone: Sequence[Path] = ()) -> Path:
 
 
 def _named(alone: Sequence[Path]) -> str:
-    """A suffix that identifies a root directory with `alone`; empty without."""
+    """Return a suffix that identifies a root directory with these files; empty if there are none."""
     contents = [f"{path} {path.readlink() if path.is_symlink() else path.read_bytes()!r}" for path in alone]
     return f"-{hashlib.blake2b(repr(contents).encode(), digest_size=8).hexdigest()}" if contents else ""
 
