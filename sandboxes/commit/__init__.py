@@ -3,7 +3,7 @@
 The image needs only `/bin/sh` and `rm`. This provider is about fifty times slower than the others, and weaker:
 `/dev/shm` is empty at the start of each command; `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` are the engine's;
 times have whole seconds; outside the workspace a digest covers what the engine's `diff` sees (types, modes, sizes and
-times), and misses a file that was changed in place without changing any of these.
+times), and misses changes to a file that change none of these.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class BaseEntries:
         self._entries: dict[str, Entry | None] = {}
 
     def entry(self, path: str) -> Entry | None:
-        """The base state's entry at an absolute path."""
+        """Return the base state's entry at an absolute path."""
         with self._lock:
             if path not in self._entries:
                 if not self._container:
@@ -103,9 +103,9 @@ class CommitProvider:
         """As `sandboxes.Provider.tier`."""
         because = f" ({self._why})" if self._why else ""
         return (
-            "docker commit: SLOW, a second or so a command and a state; a container without network or capabilities, "
-            "an image a state; NOT EXACT: shared memory is not kept, times are in whole seconds, and outside the "
-            f"workspace states are told apart by what the engine's diff sees{because}"
+            "docker commit: SLOW, about a second per command and per state; a container without network or "
+            "capabilities, an image per state; NOT EXACT: shared memory is not kept, times are in whole seconds, and "
+            f"outside the workspace only changes that the engine's diff shows are noticed{because}"
         )
 
     @property
@@ -191,19 +191,20 @@ class CommitProvider:
         )
 
     def diff(self, old: Snapshot, new: Snapshot, *, context: int = 3) -> bytes:
-        """As `sandboxes.Provider.diff`. The last patches are kept: a search asks for one several times."""
+        """As `sandboxes.Provider.diff`. The last patches are kept, because a search asks for each several times."""
         self._load(old)
         self._load(new)
         return self._patch(old, new, context)
 
     def _make_patch(self, old: Snapshot, new: Snapshot, context: int) -> bytes:
-        return patch(self._differences(old, new), context=context)
+        return patch(self._differences_to_keep(old, new), context=context)
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Merge:
         """As `sandboxes.Provider.merge`."""
-        return merge(self._differences(base, ours), self._differences(base, theirs))
+        return merge(self._differences_to_keep(base, ours), self._differences_to_keep(base, theirs))
 
-    def _differences(self, old: Snapshot, new: Snapshot) -> list[Difference]:
+    def _differences_to_keep(self, old: Snapshot, new: Snapshot) -> list[Difference]:
+        """Return the differences that belong in a patch."""
         one, other, before, after = self._both(old, new)
         tracked = self._states.base(one.base).tracked
         nested = nested_in(after)
@@ -237,7 +238,7 @@ class CommitProvider:
 
     def discard(self, *snapshots: Snapshot) -> None:
         """As `sandboxes.Provider.discard`. A state that is leased is removed when its last lease ends."""
-        self._patch.cache_clear()  # a patch of a discarded state is not given any more
+        self._patch.cache_clear()  # a discarded state has no patch any more
         for state in [self._load(snapshot) for snapshot in snapshots]:
             with self._lock:
                 if self._leased[state.id]:
@@ -262,7 +263,7 @@ class CommitProvider:
         with translated():
             disk = root_of(self._client)
         if disk:
-            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "going on safely")
+            require(disk, FINISH_BYTES if to_finish else RESERVE_BYTES, "continuing safely")
 
     def close(self) -> None:
         """As `sandboxes.Provider.close`."""
@@ -280,7 +281,7 @@ class CommitProvider:
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:
-    """The paths that are not below another of them, sorted."""
+    """List the paths that are not below another one in `paths`, sorted."""
     kept: list[str] = []
     for path in sorted(paths, key=lambda path: path.split("/")):
         if not kept or not path.startswith(kept[-1] + "/"):

@@ -26,7 +26,7 @@ _MOST_LINKS = 40
 _GO_TYPES = {1 << 31: "d", 1 << 27: "l", 1 << 26: "o", 1 << 25: "o", 1 << 24: "o", 1 << 21: "o", 1 << 19: "o"}
 """File types by their bit in a file mode of Go, the engine's language."""
 _ENGINES_OWN = ("/dev", "/proc", "/sys")
-"""Directories that the engine creates anew for each command; they hold no files of ours."""
+"""Directories that the engine creates again for each command; they are not part of a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Files:
         if not answer.ok:
             if self._is_file(posixpath.dirname(path)):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-            raise APIError(f"{path} cannot be looked at", response=answer)
+            raise APIError(f"cannot inspect {path}", response=answer)
         header = decode_json_header(answer.headers["X-Docker-Container-Path-Stat"])
         kind = next((kind for bit, kind in _GO_TYPES.items() if header["mode"] & bit), "f")
         time_s = int(datetime.fromisoformat(header["mtime"]).timestamp())

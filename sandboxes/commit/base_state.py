@@ -66,7 +66,7 @@ def _freeze_base(states: States, box: Box, first: State, repository_facts: Repos
 
 
 def _set_up(client: DockerClient, box: Box, first: State, commands: Sequence[str]) -> str:
-    """The image of the container's content after these commands, built now if it does not exist."""
+    """Return the image of the container's content after these commands; build it if it does not exist."""
     image = str(client.images.get(first.image).id)
     key = content_key(image, first.workdir, sorted(box.files.tree(first.workdir).items()), commands, first.env)
     name = f"{_SET_UPS}:{key}"
@@ -128,7 +128,7 @@ def _plain(client: DockerClient, image: Image) -> str:
 
 
 def _environment(client: DockerClient, states: States, first: State, commands: Sequence[str], limits: Limits) -> str:
-    """The image of the environment that these commands build, built now if it does not exist."""
+    """Return the image of the environment that these commands build; build it if it does not exist."""
     name = f"{_ENVIRONMENTS}:{content_key(str(client.images.get(first.image).id), commands)}"
     with _prepared(client, states, replace(first, workdir="/"), limits, online=True) as box:
         _make_once(client, name, box, commands, first)
@@ -137,7 +137,7 @@ def _environment(client: DockerClient, states: States, first: State, commands: S
 
 @contextmanager
 def _prepared(client: DockerClient, states: States, state: State, limits: Limits, *, online: bool) -> Iterator[Box]:
-    """A container for set-up commands: root, the capabilities that installing needs, and more disk space."""
+    """Lease a container for set-up commands: as root, with more disk space and the capabilities for installing."""
     as_root = replace(state, user=ROOT.numbers)
     with leased(client, states, as_root, setup_limits(limits), outward(client) if online else "none", _SET_UP) as box:
         yield box

@@ -1,7 +1,7 @@
 """Runs one command in a container that is started for it. When its first process ends, the kernel kills all others.
 
-The container's first process is the image's `sh`, which reads the command from stdin. So a container can be started any
-number of times, each time with another command, and keeps its files in between.
+The container's first process is the image's `sh`, which reads the command from stdin. This way a container can be
+started any number of times, each time with another command, and keeps its files in between.
 
 The caller watches the deadline. If the caller is stopped or killed, the container ends the command a little later
 itself, provided that the image has `sleep`.
@@ -50,7 +50,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run."""
+    """The command to run."""
 
     argv: Sequence[str]
     timeout_s: float
@@ -125,7 +125,7 @@ class _Output:
         """Raise SandboxLost if the first process, which ended with `code`, did not start the command."""
         if self.started_at is None:
             reason = bytes(self.kept[2]).decode(errors="replace").strip() or f"exit code {code}"
-            raise SandboxLost(f"/bin/sh in the container does not run commands any more: {reason}")
+            raise SandboxLost(f"/bin/sh in the container no longer runs commands: {reason}")
 
     def close(self) -> None:
         self._stream.close()
@@ -140,7 +140,7 @@ def run(
     size: Callable[[], int],
     now: Callable[[], float] = time.monotonic,
 ) -> ExecResult:
-    """Run a command to its end. After a time-out, or at the disk limit, the container is killed.
+    """Run a command until it ends. After a time-out, or at the disk limit, the container is killed.
 
     `size` returns how many bytes the container holds on top of its image; it is called every few seconds.
 
@@ -195,7 +195,7 @@ def _start(client: DockerClient, container: str, limit: int, now: Callable[[], f
 def _watch(
     output: _Output, timeout_s: float, disk_bytes: int, size: Callable[[], int], clock: Callable[[], float]
 ) -> tuple[str, float]:
-    """Why the command must be killed ("" if it ended by itself), and how long it ran."""
+    """Wait for the command. Return why it must be killed ("" if it ended by itself), and how long it ran."""
     begun = clock()
     look_at = begun + _DISK_CHECK_S
     while True:
@@ -212,7 +212,7 @@ def _watch(
 
 
 def _in_time(client: DockerClient, container: str) -> bool:
-    """Whether the command ended by itself, and only the caller noticed it too late."""
+    """Whether the command ended by itself, but the caller noticed it too late."""
     state = client.api.inspect_container(container)["State"]
     return not state["Running"] and (state["ExitCode"] != _KILLED or state["OOMKilled"])
 

@@ -1,4 +1,4 @@
-"""One leased container: runs commands, reads and writes files, and is frozen into a state."""
+"""A leased container: runs commands, reads and writes files, and can be frozen into a state."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Box:
         raise TemplateLost("a container of a committed image has no template")
 
     def _size(self) -> int:
-        """Bytes that the container holds on top of its image."""
+        """Return the bytes that the container holds in addition to its image."""
         rows = self._client.api.containers(all=True, size=True, filters={"id": self.container})
         return int(rows[0].get("SizeRw") or 0) if rows else 0
 
@@ -206,7 +206,7 @@ class Box:
         return self._states.new(self.container, facts).snapshot
 
     def compare(self) -> tuple[Manifest, dict[str, Entry | None]]:
-        """The workspace's manifest, and the differences from the base outside the workspace."""
+        """Return the workspace's manifest, and the differences from the base outside the workspace."""
         outside = dict(self._state.outside)
         top = self.workdir + "/"
         for path in self._changed():

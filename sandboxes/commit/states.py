@@ -36,7 +36,7 @@ class State:
     base: str
     workdir: str
     user: str
-    """Who runs commands: `uid:gid`."""
+    """The user who runs commands: `uid:gid`."""
     env: Mapping[str, str]
     """Environment variables of every command."""
     tree: Mapping[str, Entry | None]
@@ -71,7 +71,7 @@ class States:
         self._place = store / "commit"
         self._place.mkdir(parents=True, exist_ok=True)
         self.marks = labels(self._named(), store)
-        """The labels of all that is made for the store."""
+        """The labels of everything that is made for the store."""
         self.base_tree = lru_cache(maxsize=4)(self._base_tree)
 
     def _named(self) -> str:
@@ -81,10 +81,10 @@ class States:
         return note.read_text(encoding="ascii")
 
     def load(self, name: str) -> State:
-        """A state.
+        """Load a state.
 
         Raises:
-            SnapshotMissing: the store has no state of that name.
+            SnapshotMissing: the store has no state of this name.
         """
         try:
             facts = json.loads(self._file(name).read_text(encoding="utf-8"))
@@ -102,12 +102,12 @@ class States:
         return tuple(path.stem for path in self._place.glob("*.json") if not path.stem.endswith(".base"))
 
     def manifest(self, state: State) -> Manifest:
-        """The whole workspace of a state."""
+        """Return the manifest of a state's whole workspace."""
         base = self.base_tree(state.base)
         return base if state.id == state.base else apply(base, state.tree)
 
     def base(self, name: str) -> State:
-        """A base state. Its facts can be read even after it was discarded."""
+        """Load a base state. Its facts can be read even after it was discarded."""
         try:
             return self.load(name)
         except SnapshotMissing:

@@ -1,4 +1,4 @@
-"""The Docker engine: connects to it, labels what Ramify creates there, and removes leftovers.
+"""Connects to the Docker engine, labels what Ramify creates there, and removes leftovers.
 
 Everything that Ramify creates has the label `ramify=1`, its creator and its time; nothing else is ever removed.
 """
@@ -25,9 +25,9 @@ ENVIRONMENTS_VOLUME = "ramify-environments"
 """Environments and set-ups that runs share. Its entries expire one by one (`sandboxes.forking.environment_cache`)."""
 
 OUR_IMAGES = ("ramify-state:", "ramify-environment:", "ramify-setup:", "ramify-image:", "ramify-perf:")
-"""Prefixes of the images that we build. Other images have our label if they were built on one of these."""
+"""Prefixes of the images that Ramify builds. Other images with its label were built on one of these."""
 _BUILT = ("ramify-environment:", "ramify-setup:")
-"""Images that the same commands can build again."""
+"""Prefixes of images that the same commands can build again."""
 _DISK_USAGE_S = 120.0
 _RETRY_S = 0.5
 
@@ -57,7 +57,7 @@ def connect() -> DockerClient:
 
 
 def addresses() -> tuple[str, ...]:
-    """The addresses to try, in order. If the user named one, it is the only one."""
+    """List the addresses to try, in order. If the user named one, it is the only one."""
     from docker.context import ContextAPI
 
     named = os.environ.get("DOCKER_HOST")
@@ -111,7 +111,7 @@ def translated() -> Iterator[None]:
 
 
 def labels(run: str, store: Path | None = None) -> dict[str, str]:
-    """Labels for a container, volume or image that this process creates now, with its store."""
+    """Return the labels for a container, volume or image that this process creates now, with its store."""
     return {
         **({"ramify.store": str(store.resolve())} if store else {}),
         "ramify": "1",
@@ -125,14 +125,14 @@ def labels(run: str, store: Path | None = None) -> dict[str, str]:
 
 @cache
 def _machine() -> str:
-    """The scope in which a process id is unique: the host and, on Linux, its process namespace."""
+    """Return the scope in which a process id is unique: the host and, on Linux, its process namespace."""
     namespace = Path("/proc/self/ns/pid")
     number = namespace.stat().st_ino if namespace.exists() else 0
     return f"{socket.gethostname()}/{number}"
 
 
 def _user() -> str:
-    """Who runs Ramify, and with which state directory."""
+    """Identify the user who runs Ramify, and the state directory."""
     return f"{os.getuid()}:{state_dir().resolve()}"
 
 
@@ -146,7 +146,7 @@ def _is_own(marks: Mapping[str, str]) -> bool:
 
 
 def sweep(client: DockerClient) -> tuple[str, ...]:
-    """Remove our containers whose owner on this machine has ended, and return their names."""
+    """Remove Ramify's containers whose owner on this machine has ended, and return their names."""
     ours = client.containers.list(all=True, filters={"label": "ramify=1"}, ignore_removed=True)
     gone = [box for box in ours if _owner(box.labels) == "gone"]
     return tuple(str(box.name) for box in gone if removed(partial(box.remove, v=True, force=True)))
@@ -160,7 +160,7 @@ def leftovers(
     *,
     all_users: bool = True,
 ) -> Iterator[Leftover]:
-    """Unused things of Ramify's on the engine; without `all_users`, only those of this user and state directory.
+    """Yield Ramify's unused things on the engine; without `all_users`, only those of this user and state directory.
 
     These are containers whose owner has ended, and states (volumes, images) whose store here is no longer `wanted`.
     Things of other machines, and things that can be built again (root file systems, environments, set-ups), are
@@ -193,7 +193,7 @@ def leftovers(
 
 
 def _disk_usage(client: DockerClient) -> dict[str, Any]:
-    """What volumes and images take. An engine measures it for one caller at a time, and refuses others meanwhile."""
+    """Return the sizes of volumes and images. An engine measures them for one caller at a time, and refuses others."""
     from docker.errors import APIError
 
     end = time.monotonic() + _DISK_USAGE_S
@@ -256,7 +256,7 @@ def removed(remove: Callable[[], object]) -> bool:
 
 
 def _innermost(error: BaseException) -> str:
-    """The message of the innermost cause: docker's errors wrap it several times."""
+    """Return the message of the innermost cause, which docker's errors wrap several times."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
     text = error.strerror if isinstance(error, OSError) else None

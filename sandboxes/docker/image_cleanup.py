@@ -28,7 +28,7 @@ def here(client: DockerClient, name: str) -> bool:
 
 
 def remove_with_derived(client: DockerClient, name: str, stores: Path) -> list[str]:
-    """Remove an image and what we derived from it, and return the names of what was removed.
+    """Remove an image and what Ramify derived from it, and return the names of what was removed.
 
     States are removed only if their store is below `stores`. Whatever is in use is kept.
 
@@ -54,7 +54,7 @@ def _ours(client: DockerClient, tag: str, stores: Path) -> bool:
 
 
 def _derived(client: DockerClient, image: str) -> list[str]:
-    """Tags of all images built on an image, the leaves first."""
+    """List the tags of all images built on an image, the leaves first."""
     rows: list[dict[str, Any]] = client.api.images(all=True)
     plain = [str(row["Id"]) for row in rows if plain_name(image) in (row["RepoTags"] or ())]
     ids = [row for root in (image, *plain) for row in _below(rows, root)]

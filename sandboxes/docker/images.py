@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 BASE_IMAGE = "ramify-base:latest"
-"""The image that guests run in, and the default image for states. scripts/base-image builds it; it is never pulled, so
-that nobody else's image of that name can replace it."""
+"""The image that guests run in, and the default image for states. scripts/base-image builds it. It is never pulled, so
+that another image of this name cannot replace it."""
 
 _PART = r"[a-zA-Z0-9\[][\w.:@+\[\]-]*"
 _NAME = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII)
@@ -37,7 +37,7 @@ _FILL_TIMEOUT_S = 1800.0
 
 
 def find(client: DockerClient, name: str) -> Image:
-    """The image called `name`, pulled when the engine lacks it.
+    """Return the image called `name`; pull it if the engine lacks it.
 
     Raises:
         ImageMissing: neither the engine nor the registry has it, or the name is not valid.
@@ -66,7 +66,7 @@ def find(client: DockerClient, name: str) -> Image:
 
 
 def _here(client: DockerClient, name: str) -> Image | None:
-    """The image of that name; None if the engine lacks it. An invalid name raises ImageMissing, not an engine error."""
+    """Return the image of this name; None if the engine lacks it. An invalid name raises ImageMissing."""
     from docker.errors import APIError, ImageNotFound
 
     try:
@@ -102,7 +102,7 @@ def base_volume_name(image_id: str) -> str:
 
 
 def plain_name(image_id: str) -> str:
-    """Our name for an image without a tag, or for its flattened copy."""
+    """Return Ramify's name for an image without a tag, or for its flattened copy."""
     return f"ramify-image:{short_id(image_id)}"
 
 
@@ -112,7 +112,7 @@ def short_id(image_id: str) -> str:
 
 
 def base_volume(client: DockerClient, image: Image) -> str:
-    """Name of the volume that holds the image's root file system in `rootfs/`, filled on first use.
+    """Return the volume that holds the image's root file system in `rootfs/`; it is filled on first use.
 
     A completely filled volume holds a directory `complete`; any other volume is filled again.
     """
@@ -151,7 +151,7 @@ def _only_one(client: DockerClient, name: str, image: Image, mount: Mount) -> Co
 
 
 def has_directory(client: DockerClient, container: Container, path: str) -> bool:
-    """Whether a container, running or not, has that directory."""
+    """Whether a container, running or not, has a directory."""
     from docker.utils import decode_json_header
 
     api = client.api
@@ -198,7 +198,7 @@ def environment_of(image: Image) -> dict[str, str]:
 
 
 def outward(client: DockerClient) -> str:
-    """The network for set-up commands: the engine's bridge, or the host's network where the bridge cannot work.
+    """Return the network for set-up commands: the engine's bridge, or the host's network if the bridge cannot work.
 
     Commands see the host's /etc/resolv.conf, and a name server on the host's loopback is unreachable from the bridge.
     """

@@ -1,7 +1,7 @@
 """Launches guests in Docker: one hardened container per guest, and one volume for the states of a run.
 
-The guest always runs in our own base image. The image of its states is mounted as files, and programs of that image run
-only in actions.
+The guest always runs in Ramify's base image. The image of its states is mounted as files, and programs of that image
+run only in actions.
 
 A container lives as long as the connection that started it. When this process ends in any way, the engine closes the
 guest's stdin, the guest ends, and the engine removes the container. If the connection is lost without being closed (the
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 _BASE, _STATES, _ENVIRONMENTS = "/base", "/states", "/environments"
 _GUEST_BYTES = 192 << 20
-"""Memory for the guest and the kernel's data about it, on top of an action's limit."""
+"""Memory for the guest and the kernel's data about it, in addition to an action's limit."""
 _GUEST_PIDS = 6
-"""Processes of the guest and the container, on top of an action's limit."""
+"""Processes of the guest and the container, in addition to an action's limit."""
 
 
 class DockerLauncher:
@@ -142,12 +142,13 @@ class DockerLauncher:
         (self._store / "volume").unlink(missing_ok=True)
 
     def _own_image(self) -> Image:
-        """The image that guests run in. A foreign image's programs would run as root before the guest confines them."""
+        """Find the image that guests run in. Programs of a foreign image would run as root before the guest confines
+        them."""
         try:
             return find(self._client, BASE_IMAGE)
         except ImageMissing as error:
             raise SandboxUnavailable(
-                f"{error}; without it states cannot be forked, whichever image they hold"
+                f"{error}; without it no states can be forked, no matter which image they are made from"
             ) from error
 
     def _ensure_rootfs(self, name: str) -> str:
@@ -177,14 +178,14 @@ class DockerLauncher:
         }
 
     def _filters(self) -> list[str]:
-        """Security options that confine the guest itself. Podman reads a filter only from a file on its own machine,
-        and has its own option for an unmasked /proc."""
+        """Return the security options that confine the guest itself. Podman reads a filter only from a file on its own
+        machine, and has its own option for an unmasked /proc."""
         if is_podman(self._client):
             return ["seccomp=unconfined", "unmask=ALL"]
         return [f"seccomp={seccomp.of_guests()}"]
 
     def _host_config(self, rootfs: str, network: str) -> dict[str, object]:
-        """Everything off that forking and running tests do not need.
+        """Disable everything that forking and running tests do not need.
 
         SETUID, SETGID and SETFCAP make the map of a user namespace, in which the guest mounts; no capability reaches an
         action. The engine's own masks over /proc would keep the guest from mounting a fresh one, which it masks itself.
@@ -247,7 +248,7 @@ def checked_provider(
 
 
 def probe() -> str:
-    """Why states of the base image cannot be forked here, and what to change; empty if they can."""
+    """Explain why states of the base image cannot be forked here, and what to change; empty if they can."""
     with tempfile.TemporaryDirectory() as store:
         try:
             launcher = DockerLauncher(Path(store), limits=Limits())
@@ -262,7 +263,7 @@ def probe() -> str:
 
 
 def shared_leftovers(unused_s: float) -> Iterator[Leftover]:
-    """Environments and set-ups on the engine that no store needs and nobody has used for `unused_s` seconds.
+    """Yield the environments and set-ups on the engine that no store needs and that were not used for `unused_s` s.
 
     Raises:
         SandboxUnavailable, ImageMissing: no engine answers, or it lacks the base image, whose Python lists them.
@@ -290,7 +291,7 @@ def _volume_of(store: Path, client: DockerClient) -> str:
 
 
 def _has(client: DockerClient, image: Image, path: str) -> bool:
-    """Whether the image has a directory at that path."""
+    """Whether the image has a directory at a path."""
     container = client.containers.create(image, ["true"], labels=labels("base"), network_mode="none")
     try:
         return has_directory(client, container, path)

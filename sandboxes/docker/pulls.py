@@ -1,7 +1,7 @@
 """Pulls images: a few at a time, each once, with retries while a registry fails, and always with a time limit.
 
 Invariant: only one thread waits for a failing registry, and a waiting thread does not take the place of a pull. A
-caller can stop waiting (`until`); the engine may still finish a pull that it has begun.
+caller can stop waiting (`until`); the engine may still finish a pull that it has started.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AT_ONCE = 4
 PATIENCE_S = (5.0, 20.0, 60.0, 180.0)
 """The pauses, in order, before each retry of a registry that is overloaded or fails."""
 SILENCE_S = 600.0
-"""How long an engine may send nothing: a layer may wait for other pulls."""
+"""How long an engine may send nothing, because a layer may have to wait for other pulls."""
 _TIMEOUT_S = 3600.0
 _POLL_S = 0.2
 """How often a waiting thread checks whether it should stop."""
@@ -53,7 +53,7 @@ _CANCELLED: ContextVar[threading.Event] = ContextVar("cancelled", default=thread
 
 @contextmanager
 def until(cancelled: threading.Event) -> Iterator[None]:
-    """In the block, `pull` raises `PullLeft` in this thread once the event is set."""
+    """Let `pull` raise `PullLeft` in this thread, in the block, once the event is set."""
     before = _CANCELLED.set(cancelled)
     try:
         yield
@@ -140,7 +140,7 @@ def _waited_for(work: Callable[[], str]) -> str:
 def pull(
     client: DockerClient, name: str, pause: Callable[[float], None] = _pause, silence_s: float = SILENCE_S
 ) -> None:
-    """Have the engine pull an image, unless another thread has pulled it meanwhile.
+    """Let the engine pull an image, unless another thread has pulled it meanwhile.
 
     Raises:
         ImageMissing: the image cannot be pulled.
@@ -171,13 +171,13 @@ def pull(
 def _failure(name: str, problem: str) -> Exception:
     if _TOO_MANY.search(problem):
         return RegistryBusy(
-            f"the registry of {name} has had too many requests ({problem}), and still after {sum(PATIENCE_S):.0f} s; "
-            "`docker login` raises its limit, or go on when it has passed"
+            f"the registry of {name} got too many requests ({problem}), even after {sum(PATIENCE_S):.0f} s of retries; "
+            "`docker login` raises its limit; or continue later"
         )
     if _may_pass(problem):
         return RegistryDown(
-            f"{name} cannot be pulled for now ({problem}), and its registry was waited for {sum(PATIENCE_S):.0f} s; "
-            "go on when it and the network work again"
+            f"{name} cannot be pulled for now ({problem}), even after {sum(PATIENCE_S):.0f} s of retries; "
+            "continue when the registry and the network work again"
         )
     return ImageMissing(f"there is no image {name} and it cannot be pulled ({problem})")
 
@@ -196,7 +196,7 @@ def _pull_once(client: DockerClient, name: str, silence_s: float) -> str:
             if "error" in event:
                 return str(event["error"]).replace(name, "it")
             if time.monotonic() > deadline:
-                return f"it takes longer than {_TIMEOUT_S:.0f} s"
+                return f"the pull takes longer than {_TIMEOUT_S:.0f} s"
     except (RequestException, json.JSONDecodeError) as error:
         return f"the engine broke off, or timed out after {silence_s:.0f} s of silence: {error}"
     return ""

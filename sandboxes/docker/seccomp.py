@@ -1,4 +1,4 @@
-"""System call filters for our containers.
+"""System call filters for Ramify's containers.
 
 The default filter of an older engine is too weak: Docker before 23 allows AF_VSOCK, which reaches the host of a virtual
 machine and is not confined by a network namespace.
@@ -19,12 +19,12 @@ _LEAVING = [
 
 
 def of_guests() -> str:
-    """The filter for a guest, which needs namespaces and mounts. The guest confines its actions further."""
+    """Return the filter for a guest, which needs namespaces and mounts. The guest confines its actions further."""
     return resources.files("sandboxes.docker").joinpath("seccomp.json").read_text()
 
 
 def of_commands() -> str:
-    """The filter for a command without a guest: as for guests, and no namespaces and mounts either."""
+    """Return the filter for a command without a guest: as for guests, but without namespaces and mounts."""
     profile = json.loads(of_guests())
     refused = "SCMP_ACT_ERRNO"
     profile["syscalls"] += [{"names": _LEAVING, "action": refused}]

@@ -13,17 +13,17 @@ from .server import Server
 
 
 def main() -> None:
-    """Serve until stdin ends."""
+    """Start the guest and serve requests until stdin is closed."""
     try:
         config = json.loads(sys.argv[1])
         IDLE_S[0] = config.get("idle_s", IDLE_S[0])
-        filter_program()  # kept for every action: what is done after a fork costs several times as much
+        filter_program()  # cached for all actions: after a fork it would take several times as long
         enter(config["network"])
         server = Server(config)
     except (OSError, Refused) as error:
         reply(failure(error))
         sys.exit(1)
-    sys.path.clear()  # what is imported from now on, in a fork, would be a file of the fork's
+    sys.path.clear()  # later imports would load files of the fork
     gc.freeze()
     server.serve()
 

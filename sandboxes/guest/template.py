@@ -50,7 +50,7 @@ class Template:
 
 
 def _prepare(enter: Callable[[], None], cwd: str, program: bytes, log: int, connection: int, pids: int) -> None:
-    """Enter the fork with few privileges, the program as stdin, the connection and the server's process id namespace."""
+    """Enter the fork with few privileges, the program as stdin, the connection and the server's process ids."""
     os.dup2(log, 1)
     os.dup2(log, 2)
     die_with_parent()
