@@ -199,7 +199,7 @@ def test_a_test_counts_if_it_fails_before_and_passes_with_its_authors_patch_and_
     assert list(Matrix((row,)).scores((1, 2, 3)).values()) == scored
 
 
-def test_the_source_change_of_the_sources_is_no_other_patch():
+def test_the_same_change_of_the_sources_is_no_other_patch():
     row = Row((1,), {0: FAILS, 1: PASSES, 2: PASSES, 3: FAILS}, frozenset({1, 2}))
     assert Matrix((row,)).scores((1, 2, 3)) == {1: 1.0, 2: 1.0, 3: 1.0}
 

@@ -37,7 +37,7 @@ def test_what_a_patch_does_to_tests_does_not_count(tmp_path):
 
 
 @given(texts, texts)
-def test_a_similarity_is_a_share_and_whole_for_the_source_change(one, other):
+def test_a_similarity_is_a_share_and_whole_for_the_same_change(one, other):
     first, second = (change_of(patch(lines).encode()) for lines in (one, other))
     assert 0 <= similarity(first, second) <= 1
     assert similarity(first, first) == 1

@@ -121,13 +121,13 @@ SAME_FIX = (FIX, f"    # an empty list has no mean\n{FIX}", f"{FIX.rstrip()}  # 
 """Three ways to write one program, and another program."""
 
 
-def test_a_round_ends_when_its_majority_makes_the_source_change_but_for_comments(go):
+def test_a_round_ends_when_its_majority_makes_the_same_change_but_for_comments(go):
     attempts = Attempts(*SAME_FIX)
     result, _ = go(attempts, rollouts=4, rounds=1)
     assert (len(attempts.positions), result.status, result.rollouts, result.stop) == (3, "solved", 3, Stop.SOLVED)
 
 
-def test_a_round_without_a_known_goal_ends_when_its_majority_submits_the_source_change(go, tmp_path):
+def test_a_round_without_a_known_goal_ends_when_its_majority_submits_the_same_change(go, tmp_path):
     quiet = quick_means(tmp_path / "quiet")
     (quiet / "test_means.py").write_text("from means import mean\n\n\ndef test_mean():\n    assert mean([2]) == 2\n")
     attempts = Attempts(*SAME_FIX)

@@ -22,7 +22,7 @@ def test_tests_are_left_out():
     assert source_change(section("m.py") + section("tests/test_m.py"), is_test) == section("m.py")
 
 
-def test_two_patches_that_change_nothing_but_tests_are_not_the_source_change():
+def test_two_patches_that_change_nothing_but_tests_are_not_the_same_change():
     one, other = section("tests/test_a.py"), section("tests/test_b.py")
     assert [source_change(each, is_test) for each in (one, other)] == [one, other]
 

@@ -154,7 +154,7 @@ def test_where_few_requests_are_left_more_candidates_are_compared_at_once():
         assert max(len(nodes) for nodes, _ in judge.asked) == largest
 
 
-def test_candidates_with_the_source_change_of_the_sources_need_no_vote():
+def test_candidates_with_the_same_change_of_the_sources_need_no_vote():
     judge = FixedJudge()
     with_test = candidate(2, b"+ 1\n+ test\n", source=b"+ 1\n", reproduction=1.0)
     found = rank(TASK, [candidate(1), with_test], judge)

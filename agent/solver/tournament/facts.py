@@ -90,7 +90,7 @@ def distinct(candidates: Sequence[Candidate]) -> list[Entrant]:
     offering: defaultdict[bytes, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         offering[candidate.program].append(candidate)
-    return [_entrant(source_change) for source_change in offering.values()]
+    return [_entrant(same_change) for same_change in offering.values()]
 
 
 def _entrant(offering: Sequence[Candidate]) -> Entrant:
