@@ -159,9 +159,9 @@ def resume(
     on_event: Callable[[Event], None] | None = None,
     unfinished: bool = False,
 ) -> Result:
-    """Resume a run exactly as it was begun, with new values for the limits in `budget`, and with its models at
-    `base_url` if that is given; with `unfinished`, first go on with the rollouts that were left when as many as were
-    needed had finished, whether the run is over or not.
+    """Resume a run with the settings it started with, except for the limits in `budget` and, if it is given, the
+    `base_url` of its models. With `unfinished`, first finish the rollouts that were still open when enough had
+    finished, even if the run is over.
 
     Raises:
         agent.errors.UsageError: the directory holds no run, one whose states were removed, or one that leaves no

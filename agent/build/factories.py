@@ -139,8 +139,8 @@ def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
 
 
 def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
-    """The value. If it needs a model, that is the policy's unless another is named; `base_url` says where it is, if not
-    where the policy's is."""
+    """Return the value. If it needs a model, it uses the policy's unless its options name another; `base_url` is the
+    address of that model if it differs from the policy's."""
     name, options = settings.value.name, dict(settings.value.options)
     if name not in VALUES:
         raise ConfigError(f"unknown value {name!r}: one of {', '.join(VALUES)}")

@@ -112,8 +112,8 @@ def _replayable(old: Run, source: Path) -> Started:
 
 
 class _Follower:
-    """Repeats the orders of people at the same moments, and ends the replay where the run was ended from outside: by a
-    limit, the clock, a signal or an error. The best patch is verified then if the run's was."""
+    """Repeats the user's orders at the same moments, and ends the replay at the point at which the run was ended from
+    outside: by a limit, the clock, a signal or an error. The best patch is then verified if the run's was."""
 
     def __init__(self, old: Run, directory: Path, stop: Cancellation, on_event: Callable[[Event], None]) -> None:
         by_itself = old.ended is not None and Stop[old.ended.stop] in (Stop.SOLVED, Stop.EXHAUSTED, Stop.FINISHED)

@@ -76,11 +76,11 @@ class Expansion:
     policy: Policy | None
     """The policy that proposes; None if nothing is proposed."""
     index: int
-    """How many times this work was begun before, in the whole run."""
+    """How many times this work was started before, in the whole run."""
     number: int
     """Its ordinal among all selections of the run: the seed of its randomness."""
     begun_before: int
-    """How many expansions had begun before it (`agent.run.schedule`)."""
+    """How many expansions had started before it (`agent.run.schedule`)."""
     nodes: int
     """How many nodes the tree had when it began: the policy is shown no later ones."""
     attempts: int
@@ -110,7 +110,7 @@ class Expansion:
 
     @property
     def begun_event(self) -> Begun:
-        """The event that it has begun."""
+        """The event that it has started."""
         return Begun(self.choice, self.begun_before, self.index, self.policy_id, self.nodes, self.attempts)
 
     @property
@@ -194,8 +194,8 @@ class Expansion:
         )
 
     def _is_over(self, taken: TurnsResult) -> bool:
-        """Whether nothing is to follow where a line of work has ended. A search that repairs solutions may go on from
-        one that was submitted, as long as a goal test fails."""
+        """Whether a line of work is over for good. A search that repairs solutions may continue from one that was
+        submitted, while a goal test fails."""
         submitted = any(step.submission for step in taken.steps)
         repairable = submitted and self.choice.kind in ("solution", "debug") and self.context.scorer.task.goal_tests
         return bool(taken.line_end) and not repairable
@@ -235,11 +235,11 @@ class Expansion:
         )
 
     def _patch(self, child: Node) -> str:
-        """The blob of a state's patch against the root, which is kept whatever becomes of the state."""
+        """The blob of a state's patch against the root, which is kept even if the state is removed."""
         return self._run.journal.put_blob(self._components.provider.diff(self._tree.root.snapshot, child.snapshot))
 
     def _measure_again(self) -> Remeasured:
-        """The node's report and evaluation from a fresh run of its tests, whatever is known."""
+        """The node's report and evaluation from a fresh run of its tests, even if results are known."""
         node = self._tree[self.node]
         report, evaluation, runs = self.context.scorer.score_again(node, self._tree.path(node.id)[:-1])
         self.context.session.record.spend(Usage(measurements=runs), "tests", node.id)
@@ -302,8 +302,8 @@ class Expansion:
         )
 
     def show_values(self, state: Snapshot, wanted: Debug) -> str:
-        """What a run of one test shows of its values. The run is reserved beside the one that will measure the
-        expansion, and refused where the budget has no other."""
+        """Run one test and return the values that it shows. The run is reserved in addition to the one that will
+        measure the expansion, and is refused if the budget has only that one left."""
         try:
             with self._components.budget.reserve(Usage(measurements=1)):
                 values = self.context.scorer.debug(state, wanted)

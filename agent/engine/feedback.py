@@ -38,7 +38,7 @@ FAILURES = 5
 NAMED = 20
 _COUNTED = {Outcome.ERROR: "failed", Outcome.TIMEOUT: "failed"}
 QUICK_S = 60.0
-"""A suite that takes no longer is run beside the tests that were asked for."""
+"""A suite that takes no longer than this runs in addition to the requested tests."""
 
 
 def not_submitted(done: Sequence[tuple[Action, Observation]]) -> Observation:
@@ -67,8 +67,8 @@ class Feedback:
     """By the digests of states: `run_tests` and `submit` in one answer look at the same one."""
 
     def tested(self, state: Snapshot, tests: tuple[str, ...], answered: Sequence[Observation] = ()) -> Observation:
-        """What these tests say, and all where the suite is quick or none is named; with what the model has not seen of
-        the diff. `answered`: what the calls before it in the same answer did.
+        """Run these tests, or all of them if the suite is quick or none is named, and describe the results and the part
+        of the diff that the model has not seen. `answered`: the results of the calls before it in the same answer.
 
         Raises:
             agent.errors.MeasureError: they cannot be run.
@@ -98,7 +98,7 @@ class Feedback:
         return Observation("\n".join(parts), ok=ok)
 
     def submitted(self, state: Snapshot, submit: Submit, answered: Sequence[Observation] = ()) -> Observation:
-        """Accepts the work, or answers with a review (not `ok`): the first time, where there is something to see.
+        """Accept the work, or answer with a review (not `ok`): the first time, if there is something to see.
         `answered`: what the calls before it in the same answer did, which the model has not seen yet."""
         diff = self._diff(state)
         if self._reviewed():
@@ -180,7 +180,7 @@ class Feedback:
         return [*parts, _printed(finding.text if whole else finding.headline or finding.text)]
 
     def _tracked(self, state: Snapshot) -> Tracked | None:
-        """How far a refactoring has come; None where that is not tracked, or nothing was changed."""
+        """The progress of a refactoring; None if it is not tracked, or nothing was changed."""
         if not self.track or state.digest == self.base.digest:
             return None
         if state.digest not in self._found:

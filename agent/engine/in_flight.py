@@ -1,4 +1,4 @@
-"""The expansions in flight: begun, and not ended."""
+"""The expansions in flight: those that have started and not ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent.run.schedule import ScheduleEntry
 
 
 class InFlight:
-    """Expansions begun since the engine was last idle. Changed under the engine's lock."""
+    """Expansions started since the engine was last idle. Changed under the engine's lock."""
 
     def __init__(self, run: Run) -> None:
         self._tree = run.tree

@@ -12,7 +12,7 @@ class ExpansionRunner(Protocol):
     """Starts and carries out expansions (`agent.engine.engine.Engine`)."""
 
     def next_expansion(self) -> Expansion | None:
-        """The next expansion, in flight from now on; None: there is none now, or the search is to stop."""
+        """Return the next expansion and count it as in flight. None: there is none now, or the search has to stop."""
         ...
 
     def carry_out(self, expansion: Expansion, entry: ScheduleEntry) -> None:
@@ -20,7 +20,7 @@ class ExpansionRunner(Protocol):
         ...
 
     def finish(self, expansion: Expansion) -> None:
-        """Count the expansion as in flight no longer; nothing came of it."""
+        """Stop counting the expansion as in flight, without a result."""
         ...
 
 

@@ -58,7 +58,7 @@ class TurnsResult:
     last: Proposal
     """The last proposal, with the geometric mean of all priors."""
     line_end: str = ""
-    """Why the line of work has ended; empty where it continues."""
+    """Why the line of work has ended; empty if it continues."""
     error: RamifyError | BudgetSpent | SandboxLost | None = None
     """What ended the turns early."""
 
@@ -70,7 +70,7 @@ class TurnRunner:
     provider: Provider
     policy: Policy
     limit: int
-    """Turns after which the state is measured even when the policy would go on."""
+    """Turns after which the state is measured even if the policy would continue."""
     temporary: TemporarySnapshots
     context: TurnContext
     allowed: Collection[Kind] = ()
@@ -124,9 +124,9 @@ class TurnRunner:
         talks: bool,
         failed: bool = False,
     ) -> tuple[Snapshot, tuple[Observation, ...]]:
-        """Apply actions in order. A command that times out loses its own effects and no others; where nothing was
-        done, no snapshot is taken. What follows an accepted `submit` is not done. `talks`: the policy reads the
-        answers, so that a `submit` may be answered with a review. `failed`: a call before these failed."""
+        """Apply actions in order. A command that times out loses only its own effects. No snapshot is taken if nothing
+        was done, and actions after an accepted `submit` are not carried out. `talks`: the policy reads the answers, so
+        that a `submit` may be answered with a review. `failed`: a call before these failed."""
         observations: list[Observation] = []
         saved = True
         for position, action in enumerate(todo):

@@ -1,6 +1,6 @@
-"""Credit: what a node is worth by the outcomes of the leaves below it.
+"""Credit: the value of a node, computed from the outcomes of the leaves below it.
 
-An outcome is a leaf's: 1 where it succeeded (`succeeded`), else 0; or its value by its tests. A leaf counts once, below
+Each leaf has an outcome: 1 if it succeeded (`succeeded`), else 0; or its value by its tests. A leaf counts once, below
 the parent that it was made from.
 """
 
@@ -42,15 +42,15 @@ def succeeded(run: Run, node: NodeId) -> bool:
 
 
 def submitted(run: Run, node: NodeId) -> bool:
-    """Whether a state was submitted where no goal is known, and its verification found nothing that it broke without a
-    reason. Weaker than solved: no test says that it does what the issue wants."""
+    """Whether a state of a run without known goals was submitted, and its verification found no test that it broke
+    without a declared reason. Weaker than solved: no test confirms that it does what the issue asks for."""
     if not run.tree[node].submitted or goals_known(run):
         return False
     return grade(run.tree[node], run.verdict(node) or {}, ()) in (Grade.DECLARED, Grade.SUBMITTED)
 
 
 def success_rate(run: Run) -> float | None:
-    """The share of a run's rollouts that succeeded; None where there is none."""
+    """The share of a run's rollouts that succeeded; None if there are no rollouts."""
     successes = [succeeded(run, rollout.leaf) for rollout in (run.rollouts() if len(run.tree) else ())]
     return sum(successes) / len(successes) if successes else None
 

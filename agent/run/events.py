@@ -90,17 +90,18 @@ class Begun:
 
     choice: Choice
     number: int
-    """How many expansions had begun before this one; an expansion that is begun again gets a new number."""
+    """How many expansions had started before this one; an expansion that is restarted gets a new number."""
     index: int
-    """Its ordinal among the expansions of the node by this policy, from 0; it stays the same when it is begun again."""
+    """Its ordinal among the expansions of the node by this policy, from 0; it stays the same when the expansion is
+    restarted."""
     policy_id: str = ""
-    """Who proposes; empty where no policy is asked."""
+    """The policy that proposes; empty if no policy is asked."""
     nodes: int = 0
     """How many nodes there were when it first began: its policy is shown no later ones."""
     attempts: int = 0
     """How many expansions of the node had ended then: its policy is shown no later ones."""
     elapsed_s: float | None = None
-    """Seconds of all sessions when it began; None where an earlier version wrote the run."""
+    """Seconds of all sessions at its start; None if an earlier version wrote the run."""
     kind: Literal["begun"] = "begun"
 
     @property
@@ -233,7 +234,7 @@ class Round:
     first: NodeId
     """The id that its first node gets."""
     briefing: Briefing | None = None
-    """None: the round is told nothing."""
+    """None: the round reads nothing about earlier ones."""
     repairs: tuple[Order, ...] = ()
     """Where rollouts begin that do not begin at the root (`agent.solver.refine.local`)."""
     kind: Literal["round"] = "round"

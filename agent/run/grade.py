@@ -31,7 +31,7 @@ class Grade(IntEnum):
     DECLARED = 3
     """Submitted, and the submission says of each test that it breaks why the issue contradicts that test."""
     SUBMITTED = 4
-    """Submitted where no goal is known, and it breaks nothing."""
+    """Submitted in a run without known goals, and it breaks nothing."""
     SOLVED = 5
     """The goal tests pass, and it breaks nothing."""
 

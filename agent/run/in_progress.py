@@ -1,7 +1,8 @@
-"""Expansions in progress: begun and not ended, by a run's journal. They are in flight, or were lost with their process.
+"""Expansions in progress: started and not ended, by a run's journal. They are in flight, or were lost with their
+process.
 
-Invariant: a lost expansion is begun again as it was, in the order in which the lost ones had begun; one that kills its
-process each time is not tried for ever.
+Invariant: lost expansions are restarted unchanged, in the order in which they had started; one that kills its process
+each time is given up in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from agent.run.schedule import ScheduleEntry
 from agent.run.tree.node import Work
 
 TRIES = 3
-"""An expansion that was lost this often has failed and is not begun again."""
+"""An expansion that was lost this often has failed and is not restarted."""
 SUSPECT = 2
 """An expansion that was lost this often is carried out alone, so that it takes no other with it."""
 
@@ -43,7 +44,7 @@ class InProgress:
         return self._first.get(work, 0)
 
     def times(self, begun: Begun) -> int:
-        """How often the expansion has begun since a session last ended by itself."""
+        """How often the expansion has started since a session last ended by itself."""
         return self._times[begun.work, begun.index]
 
     def began_s(self, flight: ScheduleEntry | None) -> float | None:
@@ -71,7 +72,7 @@ class InProgress:
         self._times.clear()
 
     def begin_round(self) -> None:
-        """Drop what earlier rounds left in progress: it is not begun again."""
+        """Drop the expansions that earlier rounds left in progress: they are not restarted."""
         self._open.clear()
         self._by_number.clear()
         self._times.clear()

@@ -1,7 +1,7 @@
 """The append-only log of events that a run consists of.
 
 Invariant: the run is its journal. An event other than `Begun` is on disk before anything acts on it; kill -9 at any
-byte loses nothing but what was in flight, which is known and begun again; a torn last line is cut off on opening.
+byte loses nothing but what was in flight, which is known and restarted; a torn last line is cut off on opening.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from agent.run.tree.tree import Tree
 
 RolloutOutcome = Literal["solved", "submitted", "improved", "unchanged", "worse", "invalid"]
 """How a rollout ended, compared with the root. `solved`: the goal tests pass and nothing broke; `submitted`: submitted
-where no goal is known; `improved`: strictly better by its tests; `unchanged`: neither better nor worse; `worse`:
+in a run without known goals; `improved`: strictly better by its tests; `unchanged`: neither better nor worse; `worse`:
 something broke and nothing was gained; `invalid`: the tests did not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """A way from the root to a leaf."""
+    """A path from the root to a leaf."""
 
     path: tuple[NodeId, ...]
     """The root first, the leaf last, along edit parents."""
@@ -101,10 +101,10 @@ class RoundPlan:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a round is told of the earlier rounds. It holds no raw traces."""
+    """The briefing of a round about the earlier rounds. It holds no raw traces."""
 
     round: int
-    """The round that is told, from 2."""
+    """The round that reads it, from 2."""
     summaries: tuple[Summary, ...] = ()
     """Summaries of the best rollouts so far, best first."""
     plan: RoundPlan | None = None

@@ -54,7 +54,7 @@ class Mark:
     usage: Usage = field(default_factory=Usage)
     elapsed_s: float = 0.0
     expansions: int = 0
-    """Expansions that had ended, whatever came of them."""
+    """Expansions that had ended, with any result."""
     repeats: int = 0
     """How many of those expansions led to a node that the tree had."""
 
@@ -76,11 +76,11 @@ class Run:
         """All requests that a server rejected, oldest first."""
         self.conversations = Conversations()
         self.begun_count = 0
-        """How many expansions have begun, as far as the journal says."""
+        """How many expansions have started, as far as the journal says."""
         self.in_progress = InProgress()
         self.elapsed_s = 0.0
         self.node_seconds: dict[NodeId, float] = {}
-        """Seconds from the beginning of the expansion to the recorded state, where the journal says so."""
+        """Seconds from the beginning of the expansion to the recorded state, if the journal says so."""
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
         self.summaries: dict[tuple[NodeId, str], Summary] = {}
@@ -166,7 +166,7 @@ class Run:
 
     @property
     def briefing(self) -> Briefing | None:
-        """What the current round was told when it began."""
+        """The briefing that the current round started with."""
         return self.rounds[-1].briefing if self.rounds else None
 
     @property
@@ -177,11 +177,11 @@ class Run:
         return self.tree.view(since, lambda whole: TreePart(whole, ROOT, since)) if self.rounds else None
 
     def attempts(self, node: NodeId) -> tuple[Attempt, ...]:
-        """What came of the expansions of a node, oldest first; of the root, in the current round only."""
+        """The results of the expansions of a node, oldest first; for the root, those of the current round only."""
         return self.tree.attempts(node)[self._since.attempts if node == ROOT else 0 :]
 
     def begun_in_earlier_rounds(self, node: NodeId, policy_id: str) -> int:
-        """How many expansions of the root this policy began in earlier rounds; 0 for other nodes."""
+        """How many expansions of the root this policy started in earlier rounds; 0 for other nodes."""
         if node != ROOT:
             return 0
         ended = sum(each.policy_id == policy_id for each in self.tree.attempts(node)[: self._since.attempts])
@@ -192,7 +192,7 @@ class Run:
         return max(self.tree.begun(*work), self.in_progress.next_index(work))
 
     def children(self, node: NodeId) -> list[Node]:
-        """The nodes whose edit was made in a state, oldest first; of the root, those of the current round only."""
+        """The nodes whose edit was made in a state, oldest first; for the root, those of the current round only."""
         return [child for child in self.tree.children(node) if node != ROOT or child.id >= self._since.nodes]
 
     def solved(self, node: NodeId) -> bool:

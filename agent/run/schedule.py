@@ -1,4 +1,4 @@
-"""Schedules: when expansions began and ended beside one another, so that one worker can repeat what several did.
+"""Schedules: when expansions started and ended relative to each other, so that one worker can repeat what several did.
 
 Invariant: an expansion knows what had ended when it began, and is in flight from then until it ends.
 """
@@ -13,16 +13,17 @@ from operator import attrgetter
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEntry:
-    """The place of an expansion that has ended, among all that its run had begun."""
+    """The place of an expansion that has ended among all that its run had started."""
 
     number: int
-    """How many had begun before it."""
+    """How many had started before it."""
     begun: int
-    """How many had begun when it ended, itself included."""
+    """How many had started when it ended, itself included."""
     since: int
-    """How many had begun when the engine was last idle. What had begun before and not ended by then was lost."""
+    """How many had started when the engine was last idle. Those that had started before and not ended by then were
+    lost."""
     cut: int | None = None
-    """The turns after which it was ended because the search was to stop; None: it came to its own end."""
+    """The turns after which it was ended because the search had to stop; None: it ended by itself."""
 
 
 Schedule = Sequence[tuple[ScheduleEntry, ...]]
@@ -30,6 +31,6 @@ Schedule = Sequence[tuple[ScheduleEntry, ...]]
 
 
 def schedule(entries: Iterable[ScheduleEntry | None]) -> Schedule:
-    """The schedule of a whole run. An entry is None where an earlier version of ramify wrote the run without it."""
+    """The schedule of a whole run. An entry is None if an earlier version of Ramify wrote the run without it."""
     known = [entry for entry in entries if entry is not None]
     return [tuple(group) for _, group in groupby(known, attrgetter("since"))]

@@ -40,7 +40,7 @@ def costs_of_lines(tree: Tree, rollouts: Sequence[Rollout]) -> list[Usage]:
 
 
 def seconds_of_lines(node_seconds: Mapping[NodeId, float], rollouts: Sequence[Rollout]) -> list[float | None]:
-    """The seconds of each rollout, from `Run.node_seconds`; None where a state's are unknown. States that several
+    """The seconds of each rollout, from `Run.node_seconds`; None if those of a state are unknown. States that several
     rollouts share count for the first."""
     known = [[node_seconds.get(node_id) for node_id in states if node_id != ROOT] for states in _own(rollouts)]
     return [None if None in line else sum(seconds or 0.0 for seconds in line) for line in known]

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: descend by UCT or PUCT to a node that may have another child (progressive widening)."""
+"""Monte Carlo tree search: descend by UCT or PUCT to a node that may have another child. The default is `auto.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens at once when a session is cancelled, while the work in progress still goes on."""
+"""Steps that are taken at once when a session is cancelled, while the work in progress still runs."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class CandidatePool:
 
     def candidates(self) -> list[Node]:
         """States worth a patch (`agent.run.rollouts.is_candidate`), the most promising first: solved, then submitted
-        where no goal is known, then by what tests and critics say."""
+        if no goal is known, then by the results of tests and critics."""
         tree, goals = self._run.tree, self.scorer.task.goal_tests
         better = [node for node in tree if is_candidate(node, tree.root)]
 

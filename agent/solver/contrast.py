@@ -1,7 +1,7 @@
 """Contrast: a model looks at all answers to one issue together and names those that only satisfy the tests.
 
-TRACE (arXiv 2601.20103) finds that such answers are recognised more often beside others than alone. Law: tests decide.
-A suspicion costs a candidate its place only where another is as good by the facts.
+TRACE (arXiv 2601.20103) finds that such answers are recognised more often next to others than alone. Invariant: tests
+decide. A suspected candidate is passed over only if another is as good by the facts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from agent.task import Task
 from agent.untrusted import visible
 
 KINDS = ("tests", "quality", "context", "environment")
-"""The groups of TRACE: answers that exploit the test suite, whose quality is a pretence, that exploit what was said to
-the model, and that exploit where the tests run."""
+"""The groups of TRACE: answers that exploit the test suite, that only pretend to be good code, that exploit the model's
+context, and that exploit the environment of the tests."""
 SUSPECTS = "suspects"
 """How the key of the root's note begins with the suspects of a round, each with its kind and the reason."""
 

@@ -51,7 +51,7 @@ class Result:
     rollouts: int = 1
     """Ways from the root to a leaf of the tree."""
     rounds: int = 1
-    """Rounds of rollouts that were begun."""
+    """Rounds of rollouts that were started."""
     grade: Grade = Grade.NONE
     """How good the patch is, in finer steps than `status`."""
     broken: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Result:
     lines: tuple[Usage, ...] = ()
     """The model calls of each rollout; states that several share count for the first."""
     lines_s: tuple[float | None, ...] = ()
-    """The seconds of each rollout, counted alike; None where the journal of an earlier version does not say."""
+    """The seconds of each rollout, counted alike; None if the journal of an earlier version does not say."""
     round_results: tuple[RoundResult, ...] = ()
     """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()

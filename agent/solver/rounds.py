@@ -1,4 +1,4 @@
-"""Rounds: rollouts are finished and compared, and the next ones begin at the root, told of the earlier ones.
+"""Rounds: rollouts are finished and compared; the next ones start at the root, with a briefing about the earlier ones.
 
 Invariant: all results of a round are in the journal; a session that is killed anywhere is continued from there.
 """

@@ -12,7 +12,7 @@ from agent.evaluate.scorer import StagedScorer
 
 
 class Searcher(Protocol):
-    """Grows a tree until it is told to stop (`agent.engine.engine.Engine`)."""
+    """Expands a tree until there is a reason to stop (`agent.engine.engine.Engine`)."""
 
     error: Exception | None
     """What ended the search when the stop is FAILED."""

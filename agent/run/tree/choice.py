@@ -40,8 +40,8 @@ class Choice:
     other: NodeId | None = None
     """The branch that a `fuse` brings in; the child has a reference edge from it."""
     kind: str = ""
-    """The kind of child that is wanted (`strategy`, `solution`, `debug`, `repair`, `reproduction`); empty where there
-    is only one."""
+    """The kind of child that is wanted (`strategy`, `solution`, `debug`, `repair`, `reproduction`); empty if there
+    is only one kind."""
     hint: str = ""
     """What a person wants to be tried, or, for a `repair`, what went wrong before; the policy is shown it."""
     order: int | None = None
@@ -49,11 +49,12 @@ class Choice:
     continues: bool = False
     """The line of work that ends at the node is continued (`agent.search.continuing`)."""
     independent: bool = False
-    """Its policy is not told of other attempts at the node: every line of work that begins there is asked the same."""
+    """Its policy does not learn about other attempts at the node: every line of work that starts there gets the same
+    request."""
     references: tuple[NodeId, ...] = ()
     """States of other branches that the policy is shown for an `expand`, the best first."""
     because: str = ""
-    """In words, where a search lets others choose: which one did, and why it."""
+    """For a search that lets others choose: which one chose, and why that one, in words."""
     reasons: tuple[Reason, ...] = ()
     """The decisions in the order in which they were taken, the one for `node` last. A walk down the tree gives
     no reason at an only child."""

@@ -26,17 +26,17 @@ class Evaluation:
     reproduced_by: tuple[str, ...] = ()
     """Tests that the state adds, which fail without its change and pass with it."""
     return_to: str = ""
-    """The digest of the state to go on from, as a model chose it that saw all states found until then; empty: no model
+    """The digest of the state to continue from, chosen by a model that saw all states found until then; empty: no model
     chose."""
 
     @property
     def by_tests(self) -> float:
-        """What the state is worth by its tests alone, in [0, 1]."""
+        """The value of the state by its tests alone, in [0, 1]."""
         return self.parts.get("tests", self.value)
 
     @property
     def progress(self) -> float:
-        """The share of the goal tests that pass, in [0, 1]; the value where none is known."""
+        """The share of the goal tests that pass, in [0, 1]; the value if no goal test is known."""
         return self.parts.get("progress", self.value)
 
     @property
@@ -46,7 +46,7 @@ class Evaluation:
 
     @property
     def interest(self) -> float:
-        """How interesting critics find the state, in [0, 1]; 0 where none said."""
+        """How interesting critics find the state, in [0, 1]; 0 if none was asked."""
         return self.parts.get("interest", 0.0)
 
     @property
@@ -56,21 +56,21 @@ class Evaluation:
 
     @property
     def expected(self) -> float | None:
-        """What a model expected of the state before its tests ran, in [0, 1]; None: nobody was asked."""
+        """The value that a model expected before the tests ran, in [0, 1]; None: no model was asked."""
         return self.parts.get("expected")
 
     def foreseen(self, expected: float | None) -> Evaluation:
-        """The same, with what was expected of the state."""
+        """The same evaluation, with the value that was expected."""
         return self if expected is None else replace(self, parts={**self.parts, "expected": expected})
 
     @property
     def accepted(self) -> bool:
-        """Whether a critic wants nothing better, and no test speaks against it."""
+        """Whether a critic accepts the state, and no test contradicts that."""
         return self.parts.get("accept", 0.0) >= 0.5
 
     @property
     def approved(self) -> bool:
-        """Whether a critic wants nothing better, whatever tests it breaks; the goal tests pass."""
+        """Whether a critic accepts the state, even if it breaks tests; the goal tests pass."""
         return self.accepted or self.parts.get("approved", 0.0) >= 0.5
 
     @property

@@ -1,7 +1,7 @@
 """State graph: from which states each state was made, by an edit or with a reference to another.
 
 Edit parents make a tree: each node but the root is below the one that its edit was made in, which is older. References
-make it a directed graph without cycles. networkx is slow to load, so its graph is made only for those who ask for one.
+make it a directed graph without cycles. networkx is slow to load, so its graph is made only on request.
 """
 
 from __future__ import annotations

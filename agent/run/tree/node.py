@@ -1,4 +1,4 @@
-"""Nodes: measured states, the turns that led to them, and what came of expanding them. Facts that never change."""
+"""Nodes: measured states, the turns that led to them, and the results of expanding them. Facts that never change."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Node:
     terminal: bool = False
     """Never expanded: it is solved, or its line of work has ended here."""
     refused: bool = False
-    """Never expanded: the run's gate does not go on from it."""
+    """Never expanded: the run's gate does not let it through."""
     label: str = ""
     """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
     kind: str = ""
     """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `reproduction`, `fuse`); empty for a plain
     edit."""
     line_end: str = ""
-    """Why the line of work ended here; empty where it continues, or where the policy proposes single edits."""
+    """Why the line of work ended here; empty if it continues, or if the policy proposes single edits."""
     patch: str = ""
     """The blob of the patch against the root; empty for single edits, which say what they change."""
 
@@ -89,7 +89,7 @@ class Node:
 
     @property
     def submission(self) -> Submit | None:
-        """What the policy said when its work was accepted as done; None: it was not."""
+        """The `submit` with which the policy's work was accepted as done; None: it was not."""
         return next(filter(None, (step.submission for step in self.steps)), None)
 
     @property
@@ -103,9 +103,9 @@ class Node:
         return self.evaluation.value
 
     def is_answer(self, root: Node) -> bool:
-        """Whether a patch may be taken from it: whatever a model changed, but for a manipulation of the tests; of
-        single edits and merges, what is better than the root by its tests, those of its own included, or accepted by a
-        critic. It may have broken something."""
+        """Whether a patch may be taken from it. For a model: any change that does not manipulate the tests. For single
+        edits and merges: a state that is better than the root by its tests, including those it added, or that a critic
+        accepts. It may have broken something."""
         if self is root or self.evaluation.tampered:
             return False
         if self.by_model:

@@ -154,7 +154,7 @@ class Tree:
         return self._pending[node_id]
 
     def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
-        """How often exactly this was begun at the node: expanded by that policy, fused with that `other`, or measured
+        """How often exactly this was started at the node: expanded by that policy, fused with that `other`, or measured
         again. What is in flight counts, and what failed."""
         return self._begun[node_id, act, other, policy_id]
 
@@ -167,7 +167,7 @@ class Tree:
         return self._subtrees.open(node_id)
 
     def attempts(self, node_id: NodeId) -> tuple[Attempt, ...]:
-        """What came of the expansions of the node, oldest first."""
+        """The results of the expansions of the node, oldest first."""
         return tuple(self._attempts[node_id])
 
     def failures(self, node_id: NodeId) -> tuple[str, ...]:
@@ -330,8 +330,8 @@ class Tree:
 
 
 def proposal_of(steps: Sequence[Step]) -> str:
-    """What an expansion proposed, in canonical form; empty where that does not say what came of it: it took more turns
-    than one, or ran a command."""
+    """The proposal of an expansion in canonical form; empty if the same proposal could lead to another state, because
+    it took several turns or ran a command."""
     return canonical(steps[0].actions) if len(steps) == 1 else ""
 
 

@@ -1,7 +1,7 @@
-"""Refinement: whether there is a further round of rollouts, what it is told, where it begins, and what it was worth.
+"""Refinement: whether there is another round of rollouts, what it reads, where it starts, and what it achieved.
 
 Parallel, distil, refine (arXiv 2604.16529): the best summaries of earlier rollouts condition fresh ones from the root
-state. Laws: no raw trace is passed on, and a better earlier result is never replaced by a worse one.
+state. Invariants: no raw trace is passed on, and a better earlier result is never replaced by a worse one.
 """
 
 from __future__ import annotations

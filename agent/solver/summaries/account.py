@@ -25,7 +25,7 @@ LEAST_BYTES = 300
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a model says about a rollout. The fields are those of `agent.run.rollouts.Summary`."""
+    """A model's summary of a rollout. The fields are those of `agent.run.rollouts.Summary`."""
 
     hypothesis: str
     outcome: RolloutOutcome
@@ -77,14 +77,14 @@ def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length:
 
 
 def _turns(path: Sequence[Node], limit: int) -> str:
-    """What was said, done and observed on the path, each turn cut to its share of the limit."""
+    """The messages, actions and observations on the path, each turn cut to its share of the limit."""
     turns = [f"On the way to state {node.id}:\n{turn_text(step)}" for node in path for step in node.steps]
     share = max(LEAST_BYTES, min(TURN_BYTES, limit // max(1, len(turns))))
     return "\n\n".join(excerpt(turn, share)[0] for turn in turns) or "(no turn)"
 
 
 def turn_text(step: Step) -> str:
-    """What was said, done and observed in a turn."""
+    """The messages, actions and observations of a turn."""
     lines = [words] if (words := said(step)) else []
     for number, action in enumerate(step.actions):
         lines.append("{} {}".format(*as_call(action)))

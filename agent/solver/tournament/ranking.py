@@ -29,9 +29,9 @@ from agent.task import Task
 GROUP = 2
 VOTES = 8
 LEAST_VOTES = 2
-"""Votes on a group that are held however few requests are left: each of two candidates is seen first once."""
+"""The minimum of votes on a group, even if few requests are left: each of two candidates is then listed first once."""
 LARGEST = 5
-"""Candidates in one group, where few requests are left."""
+"""Candidates in one group if few requests are left."""
 CrossTest = Callable[[Sequence[Candidate], Sequence[NodeId]], Matrix]
 """Runs the tests of each of these candidates in these nodes (`agent.solver.cross_testing.CrossCheck.matrix`)."""
 
@@ -96,7 +96,7 @@ def rank(
     that pass each other's tests. `cross_test` is called once, before any vote, if at least two candidates (without a
     judge three) have the best facts: if one of only two fails a test, the test may be what is wrong. The judge is shown
     the results. A group is voted on at most `votes` times; `requests` is the number of requests that all votes together
-    should take (None: any number), which is exceeded where a group would have fewer than `LEAST_VOTES`; before that,
+    should take (None: any number), which is exceeded if a group would have fewer than `LEAST_VOTES`; before that,
     groups are made larger. `known` ballots of this round and judge are not asked for again; each new ballot is passed
     to `record` before the next is asked for. `workers`: how many votes on a group are asked for at the same time.
 
