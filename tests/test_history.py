@@ -304,8 +304,8 @@ class TestTheExchange:
         assert meet(tmp_path / "other", shared).next() is None
 
     @pytest.mark.parametrize(("content", "mode", "why"), [
-        (b"/etc/passwd", "120000", "is no file"),
-        (b"\xff", "100644", "is no text"),
+        (b"/etc/passwd", "120000", "is not a file"),
+        (b"\xff", "100644", "is not text"),
         (b"x" * (2 << 20), "100644", "1 MiB"),
     ])  # fmt: skip
     def test_refuses_what_is_no_text_or_too_much(self, content, mode, why, shared, tmp_path):
