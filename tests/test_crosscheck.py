@@ -29,7 +29,7 @@ from agent.settings import TournamentSettings
 from agent.solver.candidates import CandidatePool
 from agent.solver.comparison import Comparison
 from agent.solver.cross_testing import CrossCheck
-from agent.solver.source_change import source_change
+from agent.solver.same_change import source_change
 from agent.solver.tournament import rank
 from agent.solver.tournament.note import key, note
 from tests.candidates import TASK, FixedJudge, candidate

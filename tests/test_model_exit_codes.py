@@ -164,7 +164,7 @@ def test_a_server_that_never_answers_is_named_when_the_time_is_up(namespaces: Pa
         env = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
         done = ramify(["solve", "--issue", "x", *options], cwd=means(tmp_path / "repo"), env=env)
     assert done.returncode == 4, done.stderr
-    assert "openai/tiny gave no answer before the time was up; look after its server" in done.stderr
+    assert "openai/tiny gave no answer before the time was up; check its server" in done.stderr
     told = json.loads(done.stdout)
     assert told["stop"] == "time"
     assert told["spent"]["propose"]["model_calls"] == 1

@@ -74,7 +74,7 @@ def _differences(started: Started, task: Task, settings: Settings) -> list[str]:
 def _of_tasks(old: Task, new: Task) -> Iterator[str]:
     names = ["id", "statement", "goal_tests", "protected_paths", "instructions"]
     names += [] if new.goal_tests else ["goal_failing"]  # earlier versions set it for named tests, without an effect
-    replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.finished`
+    replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.resolve_task`
     yield from _of_fields(old, new, names if replaced else [*names, "test_command"])
     if old.base and new.base and old.base != new.base:
         yield _difference("the commit of the checkout", old.base, new.base)

@@ -10,8 +10,8 @@ class FinishedRollouts(View):
     """A view of the part of a tree that a round has added (`agent.run.run.Run.round_tree`): how many of its rollouts
     are finished.
 
-    A rollout is finished when its last state is solved, was submitted, or cannot be expanded; without a conversation
-    that continues, also when a critic accepts the state; and when it reaches a state of an earlier round. For a policy
+    A rollout is finished when its last state is solved, was submitted, or cannot be expanded; when a critic accepts
+    that state, unless a conversation continues from it; and when it reaches a state of an earlier round. For a policy
     that proposes single edits, nearly all of which change nothing, only solved states count (`solved_only`).
     """
 
@@ -28,11 +28,11 @@ class FinishedRollouts(View):
 
     @property
     def ends(self) -> frozenset[NodeId]:
-        """The last states of the finished rollouts, but for those that reached a state of an earlier round."""
+        """The last states of the finished rollouts, except those that reached a state of an earlier round."""
         return frozenset(self._ends)
 
     def changed(self, node_id: NodeId) -> None:
-        """Update what is counted for the node."""
+        """Update the counts for the node."""
         elsewhere = sum(attempt.known and attempt.child is None for attempt in self._tree.attempts(node_id))
         if elsewhere and not self._solved_only:
             self._merged[node_id] = elsewhere

@@ -25,7 +25,7 @@ from agent.task import Task
 from sandboxes import Provider
 
 Recall = Callable[[Task, tuple[Node, ...], Memo], str]
-"""What the memory holds that fits the last state of a path. It is looked up once, and noted."""
+"""Looks up what the memory knows that fits the last state of a path. Each look-up is made once and noted."""
 
 
 class Exchange(Policy, Protocol):
@@ -47,9 +47,9 @@ class RoundComponents:
     rollouts: int = 1
     """Rollouts to finish in each round, at least 1."""
     rounds: int = 1
-    """The most rounds, at least 1."""
+    """The maximum number of rounds, at least 1."""
     single_edits: bool = False
-    """The policy proposes single edits: a rollout is finished only when it solves the task."""
+    """Whether the policy proposes single edits: then a rollout is finished only when it solves the task."""
     tournament: TournamentSettings = field(default_factory=TournamentSettings)
     refine: RefineSettings = field(default_factory=RefineSettings)
     judge: Callable[[Ask], Judge] | None = None
@@ -78,28 +78,28 @@ class Components:
     others: tuple[Policy, ...] = ()
     """Further policies that work on the same tree (`agent.policy.panel`)."""
     exchange: Exchange | None = None
-    """None: no states of other runs are brought in."""
+    """Brings in states of other runs; None: nothing does."""
     gate: Literal["none", "strict"] = "none"
     """`strict`: no state is expanded that does not strictly improve on its parent (`agent.evaluate.improvement`)."""
     allowed: tuple[Kind, ...] = ()
     """Irreversible commands that may be run (`agent.actions.irreversible`)."""
     halt: Halt = field(default_factory=Halt)
-    """Ends the waiting for models."""
+    """Stops the waiting for models."""
     recall: Recall | None = None
     """Looks up repairs of other issues (`agent.learning.memory.recall`); None: there is no memory."""
     track: bool = False
-    """Models are told what is left of a refactoring (`agent.evaluate.references`)."""
+    """Whether models are shown what is left to do in a refactoring (`agent.evaluate.references`)."""
     localise: bool = False
-    """The policy reads the root's coverage spectrum (the note `spectrum`)."""
+    """Whether the policy reads the root's coverage spectrum (the note `spectrum`)."""
     lines: int | None = 1
     """Lines of work that have to be submitted; None: the policies propose single edits."""
     extra_lines: int = 0
     """Lines of work that may be started in addition."""
     patience: int = 3
-    """Lines of work in a row, at least 1, that may end without anything better before the run ends."""
+    """The run ends after this many lines of work in a row, at least 1, without a better state."""
     timing: Timing = field(default_factory=Timing)
     """How long runs of the tests may take."""
     foresight: Foresight | SiblingRanking | None = None
     """Predicts the value of a state before it is measured; None: its prior is the policy's."""
     rounds: RoundComponents | None = None
-    """None: one search, until a state is solved."""
+    """The components of rounds; None: one search, until a state is solved."""

@@ -50,8 +50,8 @@ class Engine:
     def __init__(
         self, session: Session, scorer: StagedScorer, schedule: Schedule = (), *, unfinished: bool = False
     ) -> None:
-        """`schedule` is repeated before anything is selected (`agent.run.schedule`), by a single worker. `unfinished`:
-        first all lines of work that wait, of any round, are finished."""
+        """`schedule` (`agent.run.schedule`) is repeated by a single worker before anything is selected. `unfinished`:
+        first finish all waiting lines of work, of all rounds."""
         self._session, self._components, self._run = session, session.components, session.run
         self._panel = Panel((self._components.policy, *self._components.others))
         self._mixed = bool(self._components.others)
@@ -195,7 +195,7 @@ class Engine:
     # One expansion
 
     def carry_out(self, expansion: Expansion, entry: ScheduleEntry | None = None) -> None:
-        """Run an expansion to its end. With `entry`, it ends after as many turns as that one did."""
+        """Run an expansion to its end. With `entry`, it ends after as many turns as the recorded one did."""
         if entry is not None:
             self._in_flight.cuts[expansion] = entry.cut
         with TemporarySnapshots(self._components.provider) as temporary:
@@ -214,7 +214,7 @@ class Engine:
             self._failures_in_a_row = 0
         except BudgetSpent as spent:
             self._end(spent.stop)
-        except Stopped as error:  # `_wait_for_expansion` finds out why, and a later session begins the expansion again
+        except Stopped as error:  # `_wait_for_expansion` finds out why, and a later session restarts the expansion
             log.info("choice %d at node %d: %s", expansion.number, expansion.node, error)
         except (PolicyError, NotFused) as error:
             self._fail(expansion, error)
@@ -266,13 +266,14 @@ class Engine:
                 self._record(Exhausted(node))
 
     def _nothing_left(self, expansion: Expansion) -> Exhausted:
-        """Return the event that the policy has nothing left to propose at the node. For the last policy, it closes the
-        node."""
+        """Return the event which records that the policy has nothing left to propose at the node. The last policy's
+        event closes the node."""
         last = self._panel.others_exhausted(self._run.tree, expansion.node, expansion.policy_id)
         return Exhausted(expansion.node, "" if last else expansion.policy_id)
 
     def _conclude(self, expansion: Expansion, event: Added | Merged | Remeasured | Failed | Exhausted) -> None:
-        """Record the result of an expansion. At any time it is counted once: as in flight, or by this event."""
+        """Record the result of an expansion. An expansion is always counted exactly once: as in flight, or by this
+        event."""
         with self._changed:
             self._record(replace(event, flight=self._in_flight.entry(expansion)))
             self.finish(expansion)

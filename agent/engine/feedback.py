@@ -42,7 +42,7 @@ QUICK_S = 60.0
 
 
 def not_submitted(done: Sequence[tuple[Action, Observation]]) -> Observation:
-    """Refuses a `submit`, as an earlier call in the same answer failed; names the last such call."""
+    """Refuse a `submit` because an earlier call in the same answer failed; the message names the last such call."""
     failed = [as_call(action)[0] for action, seen in done if not seen.ok]
     named = f"`{failed[-1]}`, which was called before it in this answer,"
     call = named if failed else "a call before it in this answer"
@@ -62,9 +62,10 @@ class Feedback:
     turns: Sequence[Step]
     """All turns of the conversation before the one that asks."""
     track: bool = False
-    """Whether it says what is left of a refactoring."""
+    """Whether the answers say what is left to do in a refactoring."""
     _found: dict[str, Tracked] = field(default_factory=dict, init=False, repr=False)
-    """By the digests of states: `run_tests` and `submit` in one answer look at the same one."""
+    """The progress of a refactoring, by the digests of states: `run_tests` and `submit` in one answer look at the same
+    state."""
 
     def tested(self, state: Snapshot, tests: tuple[str, ...], answered: Sequence[Observation] = ()) -> Observation:
         """Run these tests, or all of them if the suite is quick or none is named, and describe the results and the part
@@ -150,7 +151,7 @@ class Feedback:
         return report
 
     def _finding(self, state: Snapshot, report: SuiteReport) -> Finding | None:
-        """What the tests say that the model added."""
+        """Return what the tests that the model added show."""
         finding, runs = self.scorer.reproduction(state, report)
         self.spend(Usage(measurements=runs))
         return finding
@@ -217,8 +218,8 @@ class Feedback:
 
     def _unseen(self, diff: str, more: str = "") -> str:
         """Return the part of a diff that the model has not seen: hunks with new lines (for pure removals, the removed
-        lines) that stood in no diff and in no result of an edit. It knows the files that it made. `more`: text that is
-        about to be shown."""
+        lines) that no diff and no result of an edit has shown. Files that the model wrote itself count as seen. `more`:
+        text that is about to be shown."""
         unseen = list[str]()
         for file in re.split(r"(?m)^(?=diff --git )", diff)[1:]:
             head, *hunks = re.split(r"(?m)^(?=@@)", file)
@@ -233,7 +234,8 @@ class Feedback:
         return any(text in seen.text for _, seen in self._answers())
 
     def _told_broken(self, test: str) -> bool:
-        """Whether the model was told that a test fails that passed before: a name alone says nothing of that."""
+        """Whether the model has read that a test which passed before now fails. A mere name in a list does not tell it
+        that."""
         return any(
             f"FAILED {test}" in seen.text
             or (isinstance(action, (RunTests, Submit)) and not seen.ok and test in seen.text)
@@ -254,7 +256,8 @@ def _texts(answered: Sequence[Observation]) -> str:
 
 
 def _telling(hunk: str) -> list[str]:
-    """The lines by which a hunk is known: those that are new, else those that are gone, as a diff shows them."""
+    """Return the lines that identify a hunk, as a diff shows them: the new lines, or the removed ones if none is
+    new."""
     lines = hunk.split("\n")[1:]
     return [line[1:].strip() for line in lines if line.startswith("+")] or [x for x in lines if x.startswith("-")]
 

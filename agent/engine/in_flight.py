@@ -29,7 +29,7 @@ class InFlight:
         return any(expansion.suspect for expansion in self._expansions)
 
     def has(self, begun: Begun) -> bool:
-        """Whether the work that this event began is in flight."""
+        """Whether the expansion that this event started is in flight."""
         return any((each.work, each.index) == (begun.work, begun.index) for each in self._expansions)
 
     def start(self, expansion: Expansion) -> None:
@@ -39,7 +39,7 @@ class InFlight:
         self.begun_count += 1
 
     def finish(self, expansion: Expansion) -> bool:
-        """Count the expansion as in flight no longer; returns whether it was."""
+        """Stop counting the expansion as in flight. Returns whether it was."""
         if in_flight := expansion in self._expansions:
             self._expansions.remove(expansion)
             self._tree.end(*expansion.work)

@@ -1,7 +1,7 @@
 """Merges the changes of one branch into a state of another (`fuse`).
 
-The base of the three-way merge is the state from which both come. What the other branch did outside the workspace, and
-files of its own that git would ignore, are not brought over.
+The base of the three-way merge is the state from which both come. Changes of the other branch outside the workspace,
+and its own files that git would ignore, are not carried over.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class NotFused(Exception):
 
 
 def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snapshot:
-    """The state of a node with the changes of another.
+    """Return the state of a node with the changes of another.
 
     Raises:
-        NotFused: they conflict (the message names the files), or the other has no change that the node lacks.
+        NotFused: the branches conflict (the message names the files), or the other has no change that the node lacks.
         sandboxes.SandboxError: the sandbox, or git, failed.
     """
     base = tree.common_ancestor(node_id, other).snapshot
@@ -29,7 +29,7 @@ def fuse(provider: Provider, tree: Tree, node_id: NodeId, other: NodeId) -> Snap
 
 
 def join(provider: Provider, base: Snapshot, ours: Snapshot, theirs: Snapshot, names: tuple[str, str]) -> Snapshot:
-    """The state `ours` with what `theirs` changed of their common base; `names` are for error messages.
+    """Return the state `ours` with the changes that `theirs` made to their common base. `names` are for error messages.
 
     Raises:
         NotFused, sandboxes.SandboxError: as `fuse`.

@@ -30,7 +30,7 @@ ANSWER_TOKENS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """All that an answer depends on."""
+    """Everything that an answer depends on."""
 
     model: str
     messages: tuple[Message, ...]
@@ -48,7 +48,7 @@ class Request:
 
 
 class RecordedAnswers:
-    """Recorded answers that were not used yet. Each is given once, to an equal request. Thread-safe."""
+    """Recorded answers that have not been used yet. Each is given once, to an equal request. Thread-safe."""
 
     def __init__(self, recorded: Iterable[Asked] = ()) -> None:
         self._waiting: defaultdict[str, deque[Asked]] = defaultdict(deque)
@@ -57,14 +57,14 @@ class RecordedAnswers:
             self._waiting[asked.request].append(asked)
 
     def take(self, request: str) -> Completion | None:
-        """The oldest unused answer to the request of this digest; None: there is none."""
+        """Return the oldest unused answer to the request with this digest, or None."""
         with self._lock:
             waiting = self._waiting.get(request)
             return waiting.popleft().answer if waiting else None
 
 
 class Forecast:
-    """Estimates what a call will use: too much rather than too little. Thread-safe."""
+    """Estimates what a call will use, rather too high than too low. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -74,7 +74,7 @@ class Forecast:
         self._surcharge: dict[str, float] = {}
         """The highest ratio of what a call cost to its listed price, at least 1, by model."""
         self._caches: set[tuple[str, bool]] = set()
-        """Models whose prompts were read from a cache at least once, with tools or without."""
+        """Models whose prompts were read from a cache at least once, and whether the request had tools."""
         self._sent: dict[tuple[str, str], float] = {}
         """When a model was last sent this conversation, or one that begins with it."""
 
@@ -98,9 +98,10 @@ class Forecast:
             self._surcharge[model] = max(usage.cost_usd / listed, self._surcharge.get(model, 1.0))
 
     def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
-        """The estimate for a request: its tokens by its length, those of the answer by its limit or the longest answer
-        so far. Dollars by the listed price times the surcharge, with a beginning that the provider was just sent at the
-        price of its cache; without a listed price, by the highest price so far; 0 if neither is known."""
+        """Estimate a request: its tokens from its length, and those of the answer from the limit or the longest answer
+        so far. The dollars are the listed price times the surcharge, where a beginning that the provider was sent
+        recently has the price of cached tokens. Without a listed price, the highest price so far counts; 0 if that is
+        unknown, too."""
         lengths = [len(str(value).encode("utf-8", "surrogatepass")) for value in request.conversation]
         tokens_in = sum(lengths) // BYTES_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]
@@ -120,7 +121,7 @@ class Forecast:
 
 
 def _listed(price: Price, tokens_in: int, cached: int, tokens_out: int) -> float:
-    """Dollars by the listed price, if all that is not read from a cache is written to it."""
+    """Return the dollars by the listed price, if all tokens that are not read from a cache are written to it."""
     details = {"cached_tokens": cached, "cache_creation_tokens": tokens_in - cached}
     return price.of({"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "prompt_tokens_details": details})
 
@@ -138,11 +139,11 @@ class ModelGateway:
 
     @property
     def silent(self) -> str:
-        """The model that the run waited for in vain; empty if a model has answered, or none was asked."""
+        """The model that never answered; empty if any model has answered, or none was asked."""
         return "" if self._run.asked else self._waited_for
 
     def at(self, node: NodeId | None, purpose: str) -> Ask:
-        """A function that asks on behalf of a node and for a purpose, such as `policy`; both are recorded."""
+        """Return a function that asks on behalf of a node and for a purpose, such as `policy`; both are recorded."""
 
         def ask(
             model: Model, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **sampling: Any
@@ -153,7 +154,8 @@ class ModelGateway:
         return ask
 
     def _ask(self, model: Model, request: Request, node: NodeId | None, purpose: str) -> Completion:
-        """The model's answer, recorded; or an answer that an earlier session paid for and did not use.
+        """Return the model's answer and record it, or return an answer that an earlier session paid for and did not
+        use.
 
         Raises:
             agent.budget.BudgetSpent: the call does not fit.

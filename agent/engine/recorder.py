@@ -1,4 +1,4 @@
-"""Recorder: the one way in which a session changes its run and its budget."""
+"""Recorder: the only way in which a session changes its run and its budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Recorder:
         self.run, self.budget, self._on_event = run, budget, on_event
 
     def __call__(self, event: Event, charge: Callable[[Usage], None] | None = None) -> None:
-        """Record an event. `charge` charges what a reservation holds for it; without it the budget is charged."""
+        """Record an event. `charge` is called with its usage if a reservation pays for it; otherwise the budget is
+        charged."""
         self.run.record(event)
         if isinstance(event, Added):
             self.budget.count_node()
@@ -26,5 +27,5 @@ class Recorder:
         self._on_event(event)
 
     def spend(self, usage: Usage, what: str, node: NodeId | None = None) -> None:
-        """Record what was used without a reservation, the moment it was used."""
+        """Record usage that nothing was reserved for, as soon as it occurs."""
         self(Spent(usage, what, node))

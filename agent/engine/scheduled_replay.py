@@ -16,7 +16,7 @@ class ExpansionRunner(Protocol):
         ...
 
     def carry_out(self, expansion: Expansion, entry: ScheduleEntry) -> None:
-        """Run the expansion, and end it as the entry says."""
+        """Run the expansion, and end it after as many turns as the entry has."""
         ...
 
     def finish(self, expansion: Expansion) -> None:
@@ -25,15 +25,15 @@ class ExpansionRunner(Protocol):
 
 
 def follow(schedule: list[tuple[ScheduleEntry, ...]], runner: ExpansionRunner) -> None:
-    """Repeat a schedule (`agent.run.schedule.schedule`), one idle time to the next, until nothing can be started. What
-    is repeated is taken out of the list."""
+    """Repeat a schedule (`agent.run.schedule.schedule`), from one idle time to the next, until nothing can be started.
+    Repeated entries are removed from the list."""
     while schedule and (first := runner.next_expansion()) is not None:
         _repeat(schedule.pop(0), first, runner)
 
 
 def _repeat(entries: tuple[ScheduleEntry, ...], first: Expansion, runner: ExpansionRunner) -> None:
-    """Repeat what lies between two idle times. An expansion that never ended is started, so that it counts as in
-    flight, and not carried out. Where the search has parted from the schedule, missing entries are skipped."""
+    """Repeat the expansions between two idle times. An expansion that never ended is started, so that it counts as in
+    flight, but it is not carried out. If the search departs from the schedule, missing entries are skipped."""
     started = [first]
     ended = set[int]()
     for entry in entries:

@@ -1,6 +1,7 @@
-"""The choice of new work: the orders of people come first, then lines of work that have not ended, then the search.
+"""Chooses new work: orders of people come first, then lines of work that have not ended, then the search.
 
-Expansions that a killed process left and states of other runs come before it (`Engine.start`).
+The engine itself gives precedence to expansions that a killed process left, and to states of other runs
+(`Engine.next_expansion`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from agent.search import Search
 from agent.search.continuing import continued
 
 PINNED = "pinned"
-"""The name of the term of a reason that is a pin."""
+"""The term of a reason that stands for a pin."""
 
 
 def choose(
@@ -31,10 +32,10 @@ def choose(
     continuing: bool = False,
     lines: int | None = None,
 ) -> Choice | None:
-    """What to do next: the oldest fork order that waits and is not in flight, else what the search selects. Below a pin
-    it selects as if the pinned node were the root, else in the `visible` part of the tree.
+    """Choose what to do next: the oldest waiting fork order that is not in flight, else what the search selects. If a
+    node is pinned, the search sees only the part of the tree below it; otherwise only the `visible` part.
 
-    `continuing`: a line of work that has not ended is continued before the search is asked. `lines`: how many may be in
+    `continuing`: continue a line of work that has not ended before asking the search. `lines`: how many may be in
     flight at once; None: as many as there are workers."""
     for number, order in steering.waiting(tree):
         if number not in in_flight:

@@ -1,4 +1,4 @@
-"""Session: one process that works on a run, and what everything in it shares."""
+"""Session: one process that works on a run, and the objects that all its components share."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ class Session:
     ) -> None:
         self.task, self.components, self.run, self.cancel = task, components, run, cancel
         self.prior_run = prior_run
-        """Another run of the task, whose measurements are used again."""
+        """Another run of the task, whose measurements are reused."""
         self.record = Recorder(run, components.budget, on_event)
         self.gateway = ModelGateway(self.record)
         self._finding = threading.RLock()
 
     def memo(self, key: str, find: Callable[[], Any]) -> Any:
-        """A fact about the task: found the first time, read from the journal after that. Others that ask wait."""
+        """Return a fact about the task. It is found out the first time, while other callers wait, and read from the
+        journal afterwards."""
         if (known := self.run.note(0, key)) is not None:
             return known
         with self._finding:

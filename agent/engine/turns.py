@@ -1,4 +1,4 @@
-"""Turns: a policy proposes and its actions are applied, until a state is to be measured or the line of work ends."""
+"""Turns: a policy proposes actions and they are applied, until a state has to be measured or the line of work ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TurnContext(Protocol):
     """The caller of `TurnRunner`: an expansion, or a recorded path that is carried out again."""
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
-        """What the policy is shown of a fork, after these turns."""
+        """Return what the policy sees of a fork after these turns."""
         ...
 
     def feedback(self, steps: tuple[Step, ...]) -> Feedback:
@@ -31,19 +31,19 @@ class TurnContext(Protocol):
         ...
 
     def ends_after(self, turns: int) -> bool:
-        """Whether to stop after so many turns. Not asked after a last turn."""
+        """Whether to stop after so many turns. Not called after a turn that is the last in any case."""
         ...
 
     def known_state(self, step: Step) -> Snapshot | None:
-        """Where the step led to, if it was the whole of an earlier expansion of the same state; it is not applied
-        again then, unless the policy reads the answer."""
+        """Return the state that the step led to if an earlier expansion of the same state consisted of it alone. Such a
+        step is not applied again, unless the policy reads the answer."""
         ...
 
     def show_values(self, state: Snapshot, wanted: Debug) -> str:
-        """What a run of one test shows of its values.
+        """Run one test and return the values of its variables as text.
 
         Raises:
-            agent.errors.MeasureError: nothing was run.
+            agent.errors.MeasureError: the test could not be run.
         """
         ...
 
@@ -54,7 +54,7 @@ class TurnsResult:
 
     state: Snapshot
     steps: tuple[Step, ...]
-    """Empty: the policy had nothing left to propose."""
+    """The turns; empty: the policy had nothing left to propose."""
     last: Proposal
     """The last proposal, with the geometric mean of all priors."""
     line_end: str = ""
@@ -65,7 +65,7 @@ class TurnsResult:
 
 @dataclass(frozen=True, slots=True)
 class TurnRunner:
-    """Takes a policy's turns, each in a fresh fork of the state that the turn before left."""
+    """Takes a policy's turns, each in a fresh fork of the state that the previous turn left."""
 
     provider: Provider
     policy: Policy
@@ -76,14 +76,14 @@ class TurnRunner:
     allowed: Collection[Kind] = ()
     """Irreversible commands that may be run."""
     keep: Callable[[bytes], str] | None = None
-    """Stores what is too long to be shown, and gives it a name."""
+    """Stores text that is too long to be shown, and returns a name for it."""
 
     def take(self, start: Snapshot, rng: Random) -> TurnsResult:
-        """Take turns from a state on.
+        """Take turns, starting from a state.
 
         Raises:
-            RamifyError, agent.budget.BudgetSpent, sandboxes.SandboxLost: a turn failed, or may not be taken, before
-                anything had changed. Later, only that turn is lost.
+            RamifyError, agent.budget.BudgetSpent, sandboxes.SandboxLost: a turn failed or was not allowed before
+                anything had changed. A later failure loses only that turn.
         """
         taken = TurnsResult(start, (), Proposal(()))
         while len(taken.steps) < self.limit:

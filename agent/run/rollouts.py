@@ -78,7 +78,7 @@ class Candidate:
     grade: Grade
     """How good the verified patch is."""
     source: bytes
-    """The part of the patch that changes neither tests nor scratch files (`agent.solver.source_change`)."""
+    """The part of the patch that changes neither tests nor scratch files (`agent.solver.same_change`)."""
     program: bytes
     """A digest of the program that the patch makes: candidates with the same one are the same change."""
 

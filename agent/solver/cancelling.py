@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 LOOK_S = 0.2
-"""How often the waiting thread looks whether the block has ended."""
+"""How often the waiting thread checks whether the block has ended, in seconds."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The candidate pool: states whose patch may be the run's answer, each verified once, and the choice among them.
 
-`CandidatePool.finish` carries out the law of `agent.solver.solve`: there is always an answer.
+`CandidatePool.finish` maintains the invariant of `agent.solver.solve`: there is always an answer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from agent.run.verdict import VERDICT
 from agent.search.continuing import OpenLines
 from agent.solver.outcome import end
 from agent.solver.result import Result
-from agent.solver.source_change import program, source_change
+from agent.solver.same_change import program, source_change
 from sandboxes import SandboxError, StoreFull
 
 log = logging.getLogger(__name__)
 
 CANDIDATES = 5
-"""How many states are verified when a search ends, best first; in rounds, how many of each round."""
+"""How many states are verified when a search ends, best first; with rounds, how many in each round."""
 
 
 class CandidatePool:
@@ -41,7 +41,7 @@ class CandidatePool:
         """The first state seen with each patch, by the patch's blob; kept while candidates are compared."""
         self._programs: dict[NodeId, bytes] = {}
         self.preferred: Sequence[NodeId] | None = None
-        """The candidates as a comparison ranked them, best first; None: nothing was compared."""
+        """The candidates in the order in which a comparison ranked them, best first; None: nothing was compared."""
 
     def solved(self) -> Node | None:
         """The oldest solved state that no verification has refuted."""
@@ -49,8 +49,8 @@ class CandidatePool:
         return next((run.tree[node_id] for node_id in run.tree.solved if run.solved(node_id)), None)
 
     def done(self) -> Stop | None:
-        """The reason to stop, or None: a state is solved; as many lines of work as asked for were submitted, where no
-        goal is known; or several lines in a row ended without anything better."""
+        """Return the reason to stop, or None. The search stops if a state is solved, if no goal is known and as many
+        lines of work as requested were submitted, or if several lines in a row ended without a better state."""
         if self.solved():
             return Stop.SOLVED
         lines, tree = self._session.components.lines, self._run.tree
@@ -65,15 +65,15 @@ class CandidatePool:
         return Stop.NO_PROGRESS if stuck else None
 
     def _is_finished_line(self, node_id: NodeId) -> bool:
-        """Whether the line of work that ended there counts as one of those asked for: it was submitted without a
+        """Whether the line of work that ended at this node counts as one of those requested: it was submitted without a
         change, or with a patch that applies and does not tamper with the tests, and no critic wants it abandoned."""
         node = self._run.tree[node_id]
         refuted = self._run.verdict(node_id) is not None and self.grade(node) is Grade.NONE
         return node.submitted and not node.evaluation.aborted and not (refuted and self.patch(node))
 
     def unchecked(self) -> Node | None:
-        """The state to verify next: a solved one (its verdict is made once), else the end of a finished line without a
-        verdict. None: there is no such state."""
+        """Return the state to verify next: a solved one (it is verified only once), else the end of a finished line
+        without a verdict, else None."""
         if (node := self.solved()) is not None:
             return node
         ended = self._run.tree.view(OpenLines, OpenLines).ended
@@ -81,11 +81,11 @@ class CandidatePool:
         return next((self._run.tree[node_id] for node_id in waiting), None)
 
     def verdict(self, node: Node) -> Mapping[str, Any]:
-        """The verification of a state (`agent.evaluate.verification.Verdict.to_note`), made once and then read from the
-        journal. While candidates are compared, states with the same patch share one verification.
+        """Return the verification of a state (`agent.evaluate.verification.Verdict.to_note`). It is made once and then
+        read from the journal. While candidates are compared, states with the same patch share one verification.
 
         Raises:
-            sandboxes.SandboxError: it cannot be made: `StoreFull` if there is no room.
+            sandboxes.SandboxError: the state cannot be verified; `StoreFull` if there is no room.
         """
         if (known := self._run.verdict(node.id)) is not None:
             self._same_patch(node, known["patch"])
@@ -120,7 +120,7 @@ class CandidatePool:
         return source_change(self.patch(node), self.scorer.own.is_test)
 
     def program(self, node: Node) -> bytes:
-        """A digest of the program that the state's source change makes (`agent.solver.source_change.program`)."""
+        """A digest of the program that results from the state's source change (`agent.solver.same_change.program`)."""
         if node.id not in self._programs:
             with self._session.components.provider.at(node.snapshot) as box:
                 self._programs[node.id] = program(self.source_change(node), box.read)
@@ -140,8 +140,8 @@ class CandidatePool:
         return sorted(better, key=sort_key)[:CANDIDATES]
 
     def verified_rank(self, node: Node) -> tuple[Grade, int, int]:
-        """What is certain of a verified candidate, the higher the better: its grade, how many goal tests pass with it,
-        and minus how many other tests it breaks."""
+        """A sort key made of the facts about a verified candidate, the higher the better: its grade, how many goal
+        tests pass with it, and minus how many other tests it breaks."""
         passing = sum(node.report.passed(test) for test in self.scorer.task.goal_tests)
         return self.grade(node), passing, -len((self._run.verdict(node.id) or {}).get("broken", ()))
 
@@ -170,7 +170,7 @@ class CandidatePool:
         return end(self._session, self.grade(answer).status if answer else "no_patch", answer, stop, error, verdict)
 
     def _same_patch(self, node: Node, patch_blob: str) -> Node:
-        """The first state that was seen to have this patch; without a comparison, the state itself."""
+        """Return the first known state with this patch; without a comparison, the state itself."""
         return node if self.preferred is None else self._by_patch.setdefault(patch_blob, node)
 
     def _verify(self, node: Node, patch: bytes) -> Mapping[str, Any]:
@@ -182,14 +182,14 @@ class CandidatePool:
         return verdict.to_note(self._run.journal.put_blob(patch))
 
     def _verified(self, preferred: Sequence[NodeId]) -> Iterator[Node]:
-        """All states whose patch passes verification, the preferred ones first."""
+        """Yield all states whose patch passes verification, the preferred ones first."""
         tree = self._run.tree
         for node_id in dict.fromkeys([*preferred, *range(len(tree))]):
             if self.grade(tree[node_id]) > Grade.NONE:
                 yield tree[node_id]
 
     def _end_unverified(self, best: Node, stop: Stop, error: BaseException | None) -> Result:
-        """End with the best state's patch unverified, since there is no room or no time; a later session verifies
+        """End with the best state's patch unverified because there is no room or no time. A later session verifies
         it."""
         patch = self._session.components.provider.diff(self._run.tree.root.snapshot, best.snapshot)
         final = {"passed": len(best.report.passes), "failed": len(best.report.failures)}

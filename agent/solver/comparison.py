@@ -28,7 +28,8 @@ from agent.solver.tournament import Ranking, rank
 from agent.solver.tournament.note import key, note, notes
 
 VOTING_SHARE = 1 / 3
-"""How many requests voting may take, as a share of those that made the candidates, if a model made them."""
+"""How many requests voting may take, as a share of the requests that produced the candidates, if a model produced
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Comparison:
     pool: CandidatePool
 
     def candidate(self, rollout: Rollout, *, by_rules: bool = False) -> Candidate | None:
-        """The candidate that a rollout offers, or None if its patch does not pass verification. The rollout is
-        summarised in any case. `by_rules`: the verification needs no room in the budget.
+        """Return the candidate that a rollout offers, or None if its patch does not pass verification. The rollout is
+        summarised in any case. `by_rules`: the verification is not reserved in the budget.
 
         Raises:
             sandboxes.SandboxError: the candidate cannot be verified: `StoreFull` if there is no room.
@@ -78,7 +79,7 @@ class Comparison:
         return ranking
 
     def ranked(self) -> list[NodeId]:
-        """The candidates as any session ranked them last, best first."""
+        """Return the latest ranking of the candidates by any session, best first."""
         noted = [noted for _, noted in notes(self.session.run)]
         return [entrant["node"] for entrant in noted[-1]["order"]] if noted else []
 
@@ -105,8 +106,8 @@ class Comparison:
         return CrossCheck(self.session, self.pool.scorer.own).matrix(authors, nodes)
 
     def rollouts(self) -> list[Rollout]:
-        """The most promising rollouts of each round, best first, round by round, without those whose best state an
-        earlier one shares."""
+        """Return the most promising rollouts of each round, round by round and best first. Of several rollouts with the
+        same best state, only the first is returned."""
         run, most = self.session.run, max(CANDIDATES, self.parts.rollouts)
         distinct = list({rollout.best: rollout for rollout in reversed(run.rollouts())}.values())
         ranked = sorted(distinct, key=lambda rollout: _sort_key(run, rollout))
@@ -114,8 +115,8 @@ class Comparison:
         return list(chain.from_iterable(by_round))
 
     def _summary(self, rollout: Rollout, *, by_rules: bool) -> Summary:
-        """The recorded summary of a rollout; if there is none, one made from the journal, which is recorded unless
-        `by_rules` is set."""
+        """Return the recorded summary of a rollout, or else make one from the journal, and record it unless `by_rules`
+        is set."""
         run = self.session.run
         if (known := summary_of(run, rollout.leaf)) is not None:
             return known
@@ -125,7 +126,7 @@ class Comparison:
         return summary
 
     def summarise_by_model(self, nodes: Sequence[NodeId]) -> None:
-        """Have a model, if there is one, summarise the rollouts whose best states these are, each once.
+        """Have the model, if there is one, summarise the rollouts with these best states, each once.
 
         Raises:
             agent.budget.BudgetSpent: a limit forbids a summary.

@@ -1,7 +1,7 @@
 """Contrast: a model looks at all answers to one issue together and names those that only satisfy the tests.
 
 TRACE (arXiv 2601.20103) finds that such answers are recognised more often next to others than alone. Invariant: tests
-decide. A suspected candidate is passed over only if another is as good by the facts.
+decide; a suspected candidate is passed over only if another is as good by the facts.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ KINDS = ("tests", "quality", "context", "environment")
 """The groups of TRACE: answers that exploit the test suite, that only pretend to be good code, that exploit the model's
 context, and that exploit the environment of the tests."""
 SUSPECTS = "suspects"
-"""How the key of the root's note begins with the suspects of a round, each with its kind and the reason."""
+"""The prefix of the key of the root's note that lists the suspects of a round, each with its kind and the reason."""
 
 
 def look(model: Model, task: Task, group: Sequence[Candidate], signs: Sequence[str], ask: Ask) -> dict[str, Any]:
-    """The note that says which of the candidates the model suspects. `signs` is what a program found in them, a line
-    each.
+    """Return the note that says which of the candidates the model suspects. `signs` has what a program found in them,
+    one finding per line.
 
     Raises:
         agent.budget.BudgetSpent, agent.errors.ModelError, agent.errors.ConfigError: the model cannot be asked.
@@ -50,8 +50,8 @@ def look(model: Model, task: Task, group: Sequence[Candidate], signs: Sequence[s
 
 
 def contrasted(session: Session, model: Model, task: Task, candidates: Sequence[Candidate]) -> None:
-    """Note which of the candidates of all rounds are suspected, once a round. Nothing is asked about fewer than two
-    different changes.
+    """Note once a round which candidates, of all rounds, are suspected. The model is not asked if there are fewer than
+    two different changes.
 
     Raises:
         agent.budget.BudgetSpent, agent.errors.ModelError, agent.errors.ConfigError: the model cannot be asked.
@@ -67,14 +67,14 @@ def contrasted(session: Session, model: Model, task: Task, candidates: Sequence[
 
 
 def suspects(run: Run) -> dict[NodeId, str]:
-    """The states that a model suspects, each with the reason."""
+    """Return the states that a model suspects, each with the reason."""
     notes = [note["found"] for (_, key), note in run.notes.items() if key.startswith(f"{SUSPECTS}-")]
     return {int(node): str(said["reason"]) for found in notes for node, said in found.items()}
 
 
 def unsuspected(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates without those that are suspected, or change the same as one that is, where another is as good by
-    the facts."""
+    """Return the candidates without the suspected ones, and without those that make the same change as a suspected one,
+    if another candidate is as good by the facts."""
     named = suspects(run)
     programs = {each.program for each in candidates if each.node in named}
     honest = [each for each in candidates if each.program not in programs]
@@ -83,7 +83,7 @@ def unsuspected(run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _read(names: str, text: str) -> Mapping[str, Mapping[str, str]]:
-    """The suspects in an answer, by letter."""
+    """Read the suspects from an answer, by letter."""
     entries = last_object(text, "suspects")["suspects"]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise Unreadable("`suspects` has to be a list of objects with `attempt`, `kind` and `reason`")

@@ -22,7 +22,7 @@ from agent.run.rollouts import Candidate
 from agent.run.tree.node import ROOT, NodeId
 
 FILES = 5
-"""How many test files of one candidate are run at most."""
+"""The maximum number of test files that are run for one candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class CrossCheck:
     own: OwnTests
 
     def matrix(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Matrix:
-        """How the tests of each author end in these nodes, as far as the budget allows. An author whose tests could not
-        be run everywhere counts as having none.
+        """Return the results of each author's tests in these nodes, as far as the budget allows. An author whose tests
+        could not be run in all of them counts as having none.
 
         Raises:
             agent.budget.BudgetSpent: the run is cancelled or out of time, so the results are incomplete.
@@ -43,8 +43,8 @@ class CrossCheck:
         return Matrix(tuple(self._rows(authors, nodes)) if self.own.can_run else ())
 
     def _rows(self, authors: Sequence[Candidate], nodes: Sequence[NodeId]) -> Iterator[Row]:
-        """A row for each set of tests that show something and could be run everywhere. Candidates that share their
-        tests, because a line of work branched after it had written them, are one author."""
+        """Yield a row for each set of tests that show something and could be run in all nodes. Candidates that share
+        their tests, because a line of work branched after writing them, count as one author."""
         alike = _alike(authors)
         sharing: defaultdict[tuple[tuple[str, bytes], ...], list[Candidate]] = defaultdict(list)
         for candidate in authors:
@@ -61,7 +61,7 @@ class CrossCheck:
                 yield Row(tuple(sharer.node for sharer in sharers), cells, kin)
 
     def _tests(self, candidate: Candidate) -> dict[str, bytes]:
-        """The test files that the candidate's patch adds or changes and that are run with other patches."""
+        """Return the test files that the candidate's patch adds or changes and that are run with other patches."""
         snapshot = self.session.run.tree[candidate.node].snapshot
         patched = {change.path for change in parse(candidate.patch)}
         paths = [path for path in self.own.files(snapshot) if path in patched]
@@ -71,8 +71,8 @@ class CrossCheck:
     def _cells(
         self, tests: Mapping[str, bytes], author: NodeId, nodes: Sequence[NodeId]
     ) -> dict[NodeId, Mapping[str, Cell]] | None:
-        """The results in all states; None if none of the tests shows anything: it passes with the author's own patch
-        and fails in the root state.
+        """Return the results in all states, or None if no test shows anything. A test shows something if it passes with
+        the author's own patch and fails in the root state.
 
         Raises:
             agent.budget.BudgetSpent: the tests cannot be run in all states, or the session has to end.
@@ -87,7 +87,8 @@ class CrossCheck:
         return cells | {node: self._ends(tests, node, names) for node in nodes if node != author}
 
     def _ends(self, tests: Mapping[str, bytes], node: NodeId, names: Sequence[str] = ()) -> Mapping[str, Cell]:
-        """How these tests of the files end in one state, or all where none is named; found once and noted."""
+        """Return the results of these tests of the files in one state, or of all their tests if none is named. They are
+        run once and noted."""
         run, budget = self.session.run, self.session.components.budget
         key = f"crosstests/{sha256(repr([sorted(tests.items()), *names]).encode()).hexdigest()[:32]}"
         known: Any = run.note(node, key)
@@ -105,7 +106,7 @@ class CrossCheck:
 
 
 def _alike(candidates: Sequence[Candidate]) -> dict[bytes, frozenset[NodeId]]:
-    """The candidates that make each program."""
+    """Return the candidates grouped by the program that they lead to."""
     alike: defaultdict[bytes, set[NodeId]] = defaultdict(set)
     for candidate in candidates:
         alike[candidate.program].add(candidate.node)

@@ -1,4 +1,4 @@
-"""The end of a session: what is recorded, and the result that the caller gets."""
+"""The end of a session: what is recorded, and the result that is returned."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def end(
     *,
     verified: bool = True,
 ) -> Result:
-    """Record the end of the session, with the state whose patch is the answer and what was verified of it."""
+    """Record the end of the session, with the state whose patch is the answer and what its verification found."""
     run = session.run
     ended = Ended(
         status=status,
@@ -64,7 +64,7 @@ def end(
 
 
 def result_of(run: Run, ended: Ended, error: Exception | None = None) -> Result:
-    """The result of a run that ended this way."""
+    """Return the result of a run that ended this way."""
     best = None if ended.best is None else run.tree[ended.best]
     verdict = (best and run.verdict(best.id)) or {}
     broken = tuple(verdict.get("broken", ())) if best else ()
@@ -114,7 +114,7 @@ def _reason(error: BaseException | None) -> str:
 
 
 def never_begun(run_dir: Path) -> Result:
-    """The result of a run that was interrupted before it had a root state."""
+    """Return the result of a run that was interrupted before it had a root state."""
     return Result(
         status="no_patch", patch=b"", verified=False, stop=Stop.INTERRUPTED, usage=Usage(), best_node=None,
         run_dir=run_dir, nodes=0, seconds=0.0, baseline={}, final={},
@@ -136,13 +136,13 @@ def _status(name: str) -> Status:
 
 
 def _grade(run: Run, ended: Ended, best: Node | None, verdict: Mapping[str, Any]) -> Grade:
-    """The grade of the answer. Runs of earlier versions have a status only."""
+    """Return the grade of the answer. Runs of earlier versions have only a status."""
     graded = grade(best, verdict, goals_of_run(run)) if best else Grade.NONE
     return graded if graded.status == ended.status else _GRADES[_status(ended.status)]
 
 
 def _unverified_scope(run: Run, report: SuiteReport) -> str:
-    """What is known of an answer with this report that was not verified, in words; empty if all tests were run."""
+    """Describe which tests were run for an answer that was not verified; empty if all tests were run."""
     if report.complete:
         return ""
     goals = goals_of_run(run)

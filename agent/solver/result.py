@@ -1,4 +1,4 @@
-"""Result: what the caller of a run gets."""
+"""The result of a run, as `solve` returns it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Result:
     """Why the search ended."""
     usage: Usage
     best_node: int | None
-    """The state that the patch is of; None for `no_patch`."""
+    """The state whose patch this is; None for `no_patch`."""
     run_dir: Path
     """The directory with the journal, the patch and the states."""
     nodes: int
@@ -44,14 +44,14 @@ class Result:
     final: Mapping[str, int]
     """Tests `passed` and `failed` with the patch."""
     scope: str = ""
-    """Which tests the verification rests on, if not all: how many of how many, which, and why no more. For a patch that
-    was not verified, which tests were run with it."""
+    """Which tests the verification rests on, if not all: how many of how many, which, and why no others. If the patch
+    was not verified: which tests were run with it."""
     first_run_s: float = 0.0
     """Seconds of the first test run."""
     rollouts: int = 1
-    """Ways from the root to a leaf of the tree."""
+    """The number of paths from the root to a leaf of the tree."""
     rounds: int = 1
-    """Rounds of rollouts that were started."""
+    """How many rounds of rollouts were started."""
     grade: Grade = Grade.NONE
     """How good the patch is, in finer steps than `status`."""
     broken: tuple[str, ...] = ()
@@ -61,15 +61,16 @@ class Result:
     reproduced_by: tuple[str, ...] = ()
     """Tests that the patch adds, which fail without its change and pass with it."""
     spent: Mapping[Activity, Usage] = field(default_factory=dict)
-    """`usage` by what it was for."""
+    """`usage` divided by its purpose."""
     lines: tuple[Usage, ...] = ()
-    """The model calls of each rollout; states that several share count for the first."""
+    """The usage of model calls by each rollout. States that several rollouts share count for the first."""
     lines_s: tuple[float | None, ...] = ()
-    """The seconds of each rollout, counted alike; None if the journal of an earlier version does not say."""
+    """The seconds of each rollout, divided in the same way; None if they are unknown because an earlier version wrote
+    the journal."""
     round_results: tuple[RoundResult, ...] = ()
     """The results and costs of the rounds; empty if there was only one."""
     notes: tuple[str, ...] = ()
-    """What people should know: flaky tests set aside, a dirty checkout."""
+    """What users should know, such as flaky tests that were set aside or a dirty checkout."""
     flagged: int = 0
     """States that were refused for tampering with the tests."""
     forked: Forked = field(default=Forked(), compare=False)
@@ -79,5 +80,5 @@ class Result:
 
     @property
     def resolved(self) -> bool:
-        """Whether the patch may be applied without another look: solved, or submitted and nothing broke."""
+        """Whether the patch can be applied without further review: it is solved, or was submitted and broke nothing."""
         return self.grade in (Grade.SOLVED, Grade.SUBMITTED)

@@ -1,4 +1,4 @@
-"""The root state of a run: made once, measured like any other state, and what is found out about it."""
+"""Makes the root state of a run, measures it like any other state, and finds out facts about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SLOWER = 3.0
 
 
 def make(session: Session, settings: Mapping[str, Any]) -> Snapshot:
-    """The root state: made now, or read from an earlier session."""
+    """Make the root state, or return the one that an earlier session made."""
     started = session.run.started
     if started is not None:
         session.task = task_of(session.run) if session.task.workspace.nested else session.task
@@ -46,7 +46,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     """Measure the root state as a node. Its report is the baseline of everything that the scorer measures.
 
     Raises:
-        agent.errors.UsageError, agent.errors.MeasureError: it cannot be measured as asked.
+        agent.errors.UsageError, agent.errors.MeasureError: it cannot be measured as requested.
     """
     run, parts = session.run, session.components
     known = run.tree.root.report if len(run.tree) else _report_of(session, base)
@@ -55,7 +55,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
     report = known or find_baseline(
         parts.provider, session.task, base, parts.baseline_runs, untested=parts.lines is not None, timing=parts.timing
     )
-    if not len(run.tree):  # its value is known when its goals are
+    if not len(run.tree):  # its value is computed later, when its goals are known
         session.record(Spent(Usage(measurements=1), "baseline", None))
     found: list[SuiteReport] = []
 
@@ -97,7 +97,7 @@ def measure(session: Session, base: Snapshot) -> StagedScorer:
 
 
 def _foresee(session: Session, case: EvaluationInput) -> float | None:
-    """What a model expects of a state, if one is to be asked."""
+    """Return the value that a model expects of a state; None if no model is asked."""
     if (foresight := session.components.foresight) is None:
         return None
     return foresight.expected(replace(case, ask=session.gateway.at(case.path[-1].id, "prior")))
@@ -122,20 +122,20 @@ def _localise(session: Session, scorer: StagedScorer, base: Snapshot) -> None:
 
 
 def _traceable(session: Session) -> bool:
-    """Whether the coverage of the tests is known, or a traced run fits the time of the first run."""
+    """Whether the coverage of the tests is known, or the tests are quick enough to be traced."""
     report = session.run.tree.root.report
     cheap = report.complete and SLOWER * report.duration_s <= session.components.timing.whole_s
     return cheap or session.run.note(0, "spectrum") is not None
 
 
 def _report_of(session: Session, state: Snapshot) -> SuiteReport | None:
-    """What another run of the task measured for this state."""
+    """Return what another run of the task measured for this state, or None."""
     node = session.prior_run.tree.with_state(state.digest) if session.prior_run else None
     return node.report if node else None
 
 
 def _spectrum(session: Session, base: Snapshot) -> Spectrum:
-    """The lines that each test executes in the root state."""
+    """Return the lines that each test executes in the root state."""
 
     def find() -> Any:
         prior = session.prior_run

@@ -1,6 +1,6 @@
 """Rounds: rollouts are finished and compared; the next ones start at the root, with a briefing about the earlier ones.
 
-Invariant: all results of a round are in the journal; a session that is killed anywhere is continued from there.
+Invariant: all results of a round are in the journal, so that a session that is killed at any point can be continued.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Rounds:
     pool: CandidatePool
 
     def run(self) -> Stop:
-        """Run rounds until no other is needed, or the search ends for another reason. A round runs to its end although
-        one of its rollouts has solved the task. At a limit the rollouts are compared by rules."""
+        """Run rounds until no other is needed, or the search ends for another reason. A round continues to its end even
+        if one of its rollouts has solved the task. If a limit is reached, the rollouts are compared by rules."""
         self.pool.preferred = self._comparison.ranked()
         while True:
             stop = self.searcher.run(self.session.cancel, self._enough)
@@ -61,8 +61,9 @@ class Rounds:
                 return self._failed(error)
 
     def _enough(self) -> Stop | None:
-        """The reason to stop: the round's rollouts are finished or agree, or only the share of the limits is left that
-        is kept for choosing among them. Expansions that a person has ordered are done before."""
+        """Return the reason to stop, or None. A round stops if its rollouts are finished or agree, or if only the share
+        of the limits that is kept for choosing among them is left; but expansions that a person has ordered are done
+        first."""
         done = self._finished.count >= self.parts.rollouts or self._agreed() or self._late()
         return Stop.FINISHED if done and not any(self.session.run.steering.waiting(self.session.run.tree)) else None
 
@@ -85,21 +86,21 @@ class Rounds:
             return True
         try:
             programs = Counter(map(self.pool.program, successes))
-        except SandboxError:  # the comparison of the rollouts meets it again, and says so
+        except SandboxError:  # the comparison of the rollouts meets it again, and reports it
             return False
         return max(programs.values(), default=0) >= enough
 
     def _late(self) -> bool:
-        """Whether only the share of the limits is left that is kept for choosing. Single edits may never finish as many
-        rollouts as asked for: they leave later rounds their share."""
+        """Whether only the share of the limits that is kept for choosing is left. Single edits may never finish as many
+        rollouts as requested, so each round with them ends when its share of the limits is used."""
         run, parts, budget = self.session.run, self.parts, self.session.components.budget
         if parts.single_edits:
             return run.round < parts.rounds * budget.used_share()
         return self._finished.count > 1 and budget.used_share(excluding=(Stop.NODES,)) >= 1.0 - CHOOSING_SHARE
 
     def _compare_rollouts(self) -> Stop | None:
-        """Compare the rollouts of all rounds. Returns why no round follows, or why that could not be found out; None:
-        another round follows."""
+        """Compare the rollouts of all rounds. Returns the reason why no round follows, or why the comparison failed;
+        None: another round follows."""
         comparison, candidates = self._comparison, []
         if self.parts.tournament.model_summaries:
             comparison.summarise_by_model([rollout.best for rollout in comparison.rollouts()])
@@ -113,7 +114,8 @@ class Rounds:
         return self._no_further(ranking) if ranking.error is None else self._failed(ranking.error)
 
     def _judge_by_rules(self, stop: Stop) -> None:
-        """Compare the rollouts at a limit, without another request: each is verified as any answer is."""
+        """Compare the rollouts after a limit was reached, without further requests. Each is verified like any
+        answer."""
         if stop not in (Stop.NODES, Stop.CALLS, Stop.TOKENS, Stop.COST, Stop.BATCH) or self.parts.single_edits:
             return
         comparison = self._comparison
@@ -122,7 +124,7 @@ class Rounds:
         self.pool.preferred = comparison.ranked()
 
     def _no_further(self, ranking: Ranking) -> Stop | None:
-        """The reason why no round follows; None: another follows."""
+        """Return the reason why no round follows; None: another one follows."""
         can_begin = self._can_begin()
         if can_begin and self.session.run.round < self.parts.rounds and self._is_needed(ranking):
             return None
@@ -143,12 +145,12 @@ class Rounds:
         return bool(self.session.memo(gate_key(run.round), decide)["refine"])
 
     def _can_begin(self) -> bool:
-        """Whether rollouts can begin at the root, and no person has ordered to expand something else."""
+        """Whether rollouts can start at the root: it can be expanded, and no other node is pinned."""
         tree, steering = self.session.run.tree, self.session.run.steering
         return tree.expandable(ROOT) and steering.pin(tree) in (None, ROOT)
 
     def _begin_next(self) -> None:
-        """Begin a round. A share of its rollouts continue from states of earlier ones."""
+        """Start a round. A share of its rollouts continue from states of earlier rounds."""
         run, refine, order = self.session.run, self.parts.refine, self._best_first()
         self._comparison.summarise_by_model(order[: refine.priors])
         briefing = brief(run, order, refine, self._draw)
@@ -160,7 +162,7 @@ class Rounds:
         return draw_plan(planner, self.pool.scorer.task, summaries, ask) if planner else None
 
     def _best_first(self) -> list[NodeId]:
-        """The best states of the rollouts: the ranked candidates first, then the others."""
+        """Return the best states of the rollouts: the ranked candidates first, then the others."""
         tree = self.session.run.tree
         others = [rollout.best for rollout in self._comparison.rollouts()]
         by_value = sorted(others, key=lambda node: (-tree[node].value, node))
@@ -177,7 +179,7 @@ class Rounds:
         return budget.stop() if budget.left_s <= 0 else None
 
     def _failed(self, error: Exception) -> Stop:
-        """The stop for a run whose rollouts cannot be compared."""
+        """Return the reason to stop when the rollouts cannot be compared."""
         if isinstance(error, BudgetSpent):
             return error.stop
         if isinstance(error, Stopped) and (stop := self._interrupted()) is not None:

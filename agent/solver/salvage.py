@@ -26,7 +26,7 @@ SALVAGED = "salvaged.patch"
 
 @contextmanager
 def salvaging(session: Session, pool: CandidatePool) -> Iterator[None]:
-    """Salvage if the session is cancelled during the block. A block that ends with a result removes the file."""
+    """Salvage if the session is cancelled during the block. The file is removed if the block ends with a result."""
     file = session.run.journal.directory / SALVAGED
     with on_cancel(session.cancel, partial(_salvage, pool, file)):
         yield
@@ -34,7 +34,7 @@ def salvaging(session: Session, pool: CandidatePool) -> Iterator[None]:
 
 
 def _salvage(pool: CandidatePool, file: Path) -> None:
-    """Write the best patch, if there is one. A failure is logged and harms nothing else."""
+    """Write the best patch, if there is one. A failure is only logged."""
     try:
         if best := next(iter(pool.candidates()), None):
             write_atomically(file, pool.patch(best))

@@ -1,4 +1,4 @@
-"""Searcher: what adds states to a run's tree in one session, an engine or a delegation."""
+"""Searcher: adds states to a run's tree in one session. It is an engine or a delegation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Searcher(Protocol):
     """Expands a tree until there is a reason to stop (`agent.engine.engine.Engine`)."""
 
     error: Exception | None
-    """What ended the search when the stop is FAILED."""
+    """The error that ended the search if the stop is FAILED."""
 
     def run(self, cancel: threading.Event, done: Callable[[], Stop | None], /) -> Stop:
         """Add states until `done` gives a reason, nothing is left, a limit is reached or `cancel` is set."""

@@ -43,13 +43,13 @@ def solve(
     begin: MakeSearcher = Engine,
     unfinished: bool = False,
 ) -> Result:
-    """Begin or resume a run, until it is solved, exhausted, out of budget or cancelled; in rounds, until all its
-    rollouts are finished. States that `prior_run`, another run of the task, has measured are not measured again; the
-    final patch is verified in any case. `begin` makes the searcher; by default an engine. `unfinished`: the searcher
-    has something left to do although the run is finished.
+    """Start or resume a run and continue until it is solved, exhausted, out of budget or cancelled; with rounds, until
+    all its rollouts are finished. States that `prior_run`, another run of the task, has measured are not measured
+    again, but the final patch is always verified. `begin` makes the searcher; by default it is an engine. `unfinished`:
+    the searcher has work left to do even though the run is finished.
 
     Raises:
-        agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as asked.
+        agent.errors.UsageError, agent.errors.MeasureError: the base state cannot be measured as requested.
         sandboxes.SandboxError: the base state cannot be made.
     """
     if run.ended is not None and run.finished and not unfinished:
@@ -70,8 +70,8 @@ def solve(
 
 
 def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
-    """The scorer of the root state; None if the session was cancelled before there was one. A run that cannot get one
-    ends with the reason, unless it has an answer already."""
+    """Make and measure the root state. Returns its scorer; None if the session was cancelled before that. If the root
+    state cannot be measured, the run ends with the reason, unless it has an answer already."""
     run = session.run
     try:
         with _interruptible(session):
@@ -85,8 +85,9 @@ def _root(session: Session, settings: Mapping[str, Any]) -> StagedScorer | None:
 
 
 def _interruptible(session: Session) -> AbstractContextManager[None]:
-    """In the block, a cancelled session closes its provider, so that nobody waits for a setup or a whole test run. The
-    provider stays open if it is shared with another run (`prior_run`), or if there may be an answer to deliver."""
+    """Close the provider if the session is cancelled during the block, so that it does not wait for a setup or a whole
+    test run. The provider stays open if it is shared with another run (`prior_run`), or if the run may have an
+    answer."""
     if session.prior_run is not None or len(session.run.tree) > 1:
         return nullcontext()
     return on_cancel(session.cancel, session.components.provider.close)
@@ -105,14 +106,14 @@ def _answer(session: Session, searcher: Searcher, pool: CandidatePool) -> Result
         pool.finish(Stop.FAILED, error)
         raise
     if stop is Stop.TIME and (model := session.gateway.silent):
-        return pool.finish(stop, ModelError(f"{model} gave no answer before the time was up; look after its server"))
+        return pool.finish(stop, ModelError(f"{model} gave no answer before the time was up; check its server"))
     nothing_came = stop in (Stop.EXHAUSTED, Stop.FINISHED) and len(run.tree) == 1
     return pool.finish(stop, searcher.error if stop is Stop.FAILED or nothing_came else None)
 
 
 def _until_done(searcher: Searcher, pool: CandidatePool, cancel: threading.Event) -> Stop:
-    """Search until a solved state passes its verification, the lines of work that were asked for are submitted and
-    checked, or the search ends for another reason."""
+    """Search until a solved state passes its verification, the requested lines of work are submitted and checked, or
+    the search ends for another reason."""
     while (stop := searcher.run(cancel, pool.done)) in (Stop.SOLVED, Stop.SUBMITTED):
         node = pool.unchecked()
         if node is None or pool.verdict(node)["solved"]:

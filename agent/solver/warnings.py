@@ -22,11 +22,11 @@ from agent.solver.delegation.attempts import unmerged
 from agent.task import load_task
 
 NAMED = 3
-"""Broken tests that a warning names."""
+"""The maximum number of tests that a warning names."""
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """What is odd about the tests, about models' opinions of the states, and which parts are not merged."""
+    """Return warnings about the tests, about models' opinions of the states, and about parts that are not merged."""
     if not len(run.tree):
         return ()
     return (*_of_baseline(run.tree.root.report), *_of_goals(run), *_of_run(run), *unmerged(run))
@@ -49,7 +49,8 @@ def _of_baseline(report: SuiteReport) -> Iterator[str]:
 
 
 def _not_imported(report: SuiteReport) -> Iterator[str]:
-    """The test files that cannot be imported: those that lack a package together, each other one with its error."""
+    """Yield warnings about test files that cannot be imported: one for all files that lack the same package, and one
+    for each other file with its error."""
     lacking: Counter[str] = Counter()
     for test, outcome in report.outcomes.items():
         if outcome is not Outcome.ERROR or "::" in test:
@@ -64,7 +65,7 @@ def _not_imported(report: SuiteReport) -> Iterator[str]:
 
 
 def _of_goals(run: Run) -> Iterator[str]:
-    """Which tests are goals, where that may surprise; nothing for a task that this version cannot read."""
+    """Yield warnings if the choice of goal tests may surprise; none for a task that this version cannot read."""
     try:
         task = load_task(run.started.task if run.started else {})
     except JournalError:
@@ -89,7 +90,7 @@ def _of_run(run: Run) -> Iterator[str]:
 
 
 def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
-    """Why the best state is not the answer: its verification refused it, or it breaks tests."""
+    """Return a sentence on why the best state is not the answer: its verification refused it, or it breaks tests."""
     better = (node for node in run.tree if node.value > (answer or run.tree.root).value)
     for node in sorted(better, key=lambda node: -node.value):
         if why := _why_refused(run, node):
@@ -98,7 +99,7 @@ def refusal(run: Run, answer: Node | None) -> tuple[str, ...]:
 
 
 def _why_refused(run: Run, node: Node) -> str:
-    """Why the state's patch is no answer; empty if it may be one."""
+    """Return why the state's patch cannot be the answer; empty if it can be."""
     if (verdict := run.verdict(node.id)) is None:
         broken = () if is_candidate(node, run.tree.root) else regressions(run.tree.root.report, node.report)
         least = "at least " if node.report.left_out else ""
@@ -111,7 +112,7 @@ def _why_refused(run: Run, node: Node) -> str:
 
 
 def manipulations(run: Run) -> frozenset[NodeId]:
-    """The states whose patch the guard refused when it was measured or verified."""
+    """Return the states whose patch the guard refused when it was measured or verified."""
     return frozenset(node.id for node in run.tree if _is_manipulation(run, node))
 
 

@@ -1,10 +1,10 @@
-"""Source changes: what of a patch changes the program."""
+"""Source changes: the part of a patch that changes the program."""
 
 from __future__ import annotations
 
 import pytest
 
-from agent.solver.source_change import program, source_change
+from agent.solver.same_change import program, source_change
 
 
 def is_test(path: str) -> bool:

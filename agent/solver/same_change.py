@@ -1,6 +1,7 @@
-"""Compares candidates by their source changes: the part of a patch that changes neither tests nor scratch files.
+"""Compares candidates: those whose source changes lead to the same program are one candidate.
 
-Attempts whose source changes lead to the same program are one candidate. The patch itself is never changed here.
+A source change is the part of a patch that changes neither tests nor scratch files. It is only compared; the patch of a
+candidate is never changed.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from agent.parsing import python
 
 
 def source_change(patch: bytes, is_test: Callable[[str], bool]) -> bytes:
-    """The sections of a git patch that are neither tests nor scratch files. A scratch file is a new file at the top of
-    the repository that no other section names. The whole patch if it has no other sections: two patches that change
-    nothing but tests are two candidates."""
+    """Return the sections of a git patch that are neither tests nor scratch files. A scratch file is a new file in the
+    top directory of the repository that no other section names. If nothing else is left, the whole patch is returned,
+    so that two patches that change only tests are two candidates."""
     sources = [section for section in sections(patch) if not is_test(_path(section))]
     return b"".join(section for section in sources if not _is_scratch(section, sources)) or patch
 
 
 def program(source: bytes, read: Callable[[str], bytes]) -> bytes:
-    """A digest of what a source change makes of the files that it changes, where `read` returns a file after it. It is
-    the same for Python files that differ in comments and layout only; of other files, the change itself counts."""
+    """Return a digest of the files that a source change leads to. `read` returns a file as it is after the change.
+    Python files that differ only in comments and layout have the same digest; for other files, the digest is that of
+    the change itself."""
     files = (_program(section, read).encode("utf-8", "surrogateescape") for section in sections(source))
     return sha256(b"\0".join(files)).digest()
 
@@ -34,12 +36,12 @@ def _program(section: bytes, read: Callable[[str], bytes]) -> str:
     try:
         tree = python(read(path).decode("utf-8")) if path.endswith(".py") else None
         return f"{path}\n{ast.dump(tree)}" if tree else section.decode("utf-8", "surrogateescape")
-    except (OSError, UnicodeDecodeError, RecursionError):  # removed, of another encoding, or nested too deeply
+    except (OSError, UnicodeDecodeError, RecursionError):  # removed, in another encoding, or nested too deeply
         return section.decode("utf-8", "surrogateescape")
 
 
 def _path(section: bytes) -> str:
-    """The file that a section changes; empty for a section without text (a binary file, a mode)."""
+    """Return the file that a section changes; empty if the section has no text (a binary file, a change of mode)."""
     files = parse(section)
     return files[0].path if files else ""
 
