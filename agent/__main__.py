@@ -30,15 +30,15 @@ def main() -> None:
 
 
 def _reads() -> bool:
-    """Whether a thread still reads the answer of a model."""
+    """Whether a thread is still reading the answer of a model."""
     from agent.models.deadlines import READER
 
     return any(thread.name == READER for thread in threading.enumerate())
 
 
 def _leave(code: object) -> NoReturn:
-    """End the process at once, while a thread reads an answer that is no longer needed, perhaps during an import. An
-    ordinary exit would freeze that thread for good, and then wait for the locks it holds."""
+    """End the process at once although a thread is still reading an answer that is no longer needed, perhaps during an
+    import. An ordinary exit would freeze that thread and then wait forever for the locks that it holds."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
@@ -60,7 +60,7 @@ def _command() -> None:
             _print_traceback()
         _say(str(error))
         sys.exit(exit_code_of(error))
-    except Exception as error:  # the border: Python's own exit code 1 would read as "no patch found"
+    except Exception as error:  # the outermost level: Python's own exit code 1 would mean "no patch found"
         if _is_full(error):
             _say(FULL)
             sys.exit(RamifyError.exit_code)
@@ -75,7 +75,7 @@ def _command() -> None:
 
 
 class _Stderr(logging.Handler):
-    """Writes to the stderr of the moment, which a live view replaces by one that prints above it."""
+    """Writes to the current stderr: a live view replaces it by one that prints above the view."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """As `logging.Handler.emit`."""
@@ -83,7 +83,7 @@ class _Stderr(logging.Handler):
 
 
 def _say(text: str) -> None:
-    """Print a message, with control characters escaped: the name of a file may hold some."""
+    """Print a message with control characters escaped, since a file name may contain some."""
     lines = "\n".join(map(escaped, text.splitlines()))
     print(f"ramify: {lines}", file=sys.stderr)  # noqa: T201  # the terminal is this module's output
 
@@ -93,7 +93,7 @@ def _print_traceback() -> None:
 
 
 def _file_error(error: OSError) -> str:
-    """The file that could not be used, the reason, and a remedy."""
+    """Describe a file error: the file, the reason, and a remedy."""
     name = error.filename if isinstance(error.filename, str) else os.fsdecode(error.filename)
     return f"{name}: {error.strerror}; check that it exists, is of the right kind, and may be read and written"
 

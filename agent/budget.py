@@ -1,4 +1,4 @@
-"""Budgets: what a run may spend is reserved before it is spent and charged after."""
+"""Budgets: what a run spends is reserved before it is spent and charged afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Stop(Enum):
     EXHAUSTED = "nothing left to propose"
     SUBMITTED = "the work was submitted and checked"
     NO_PROGRESS = "no progress: repeated attempts ended without an improvement"
-    FINISHED = "all rollouts that were asked for are finished"
+    FINISHED = "all requested rollouts are finished"
     NODES = "the limit of states is reached"
     MEASUREMENTS = "the limit of measurements is reached"
     CALLS = "the limit of model calls is reached"
@@ -37,7 +37,7 @@ _ENDS_WORK = (Stop.TIME, Stop.CALLS, Stop.TOKENS, Stop.COST)
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent. Two are added or subtracted field by field."""
+    """What was spent. Usages are added and subtracted field by field."""
 
     model_calls: int = 0
     tokens_in: int = 0
@@ -46,7 +46,7 @@ class Usage:
     """How many of `tokens_in` were read from a prompt cache."""
     cost_usd: float = 0.0
     unpriced_calls: int = 0
-    """Calls with an unknown price: they count in `model_calls` and not in `cost_usd`."""
+    """Calls with an unknown price. They count in `model_calls` but not in `cost_usd`."""
     measurements: int = 0
     """Test runs."""
 
@@ -79,7 +79,7 @@ class ParentBudget(Protocol):
         ...
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """The first limit at which nothing new may begin."""
+        """The first limit that forbids new work; None if there is none."""
         ...
 
     def used_up(self) -> bool:
@@ -98,17 +98,19 @@ class ParentBudget(Protocol):
 class Budget:
     """Limits shared by all workers of a run, or by all runs of a batch; None: no limit. Thread-safe.
 
-    `reserve` holds an estimate back until it is charged, so that workers together cannot overshoot. Law: the limit of
-    calls is never exceeded; the limits of tokens, dollars and measurements are exceeded at most by what the calls in
-    flight use beyond their estimates. A run may end below a limit, by what was reserved and not used.
+    `reserve` holds an estimate back until it is charged, so that workers together cannot overshoot. Invariant: the
+    limit of calls is never exceeded; the limits of tokens, dollars and measurements are exceeded at most by what the
+    calls in flight use beyond their estimates. A run may end below a limit, by the amount that was reserved and not
+    used.
 
     A batch makes one Budget with its own limits and passes it to the Budget of each run as `parent`: what a run
-    reserves and spends counts in both, and a limit of either refuses; a limit of the parent is called `Stop.BATCH`.
+    reserves and spends counts in both, and the limits of both apply; a limit of the parent is reported as `Stop.BATCH`.
 
         batch = Budget(max_usd=20.0)
         run = Budget(max_usd=3.0, max_nodes=100, parent=batch)
 
-    What earlier sessions spent is passed to `start` of each: a batch counts it for all its runs before any resumes.
+    The spending of earlier sessions is passed to `start` of each budget. A batch counts that of all its runs before it
+    resumes any of them.
     """
 
     def __init__(
@@ -166,7 +168,7 @@ class Budget:
         self.charge(Usage(), 1)
 
     def stop(self, nodes: int = 0) -> Stop | None:
-        """The first limit at which nothing new may begin, or that `nodes` more nodes would exceed; None: all hold.
+        """Return the first limit that forbids new work, or that `nodes` more nodes would exceed; None if there is none.
         Reservations count."""
         with self._lock:
             stop = self._at_limit(nodes)
@@ -175,7 +177,7 @@ class Budget:
         return stop
 
     def used_share(self, excluding: Collection[Stop] = ()) -> float:
-        """The highest fraction that is spent of any of its own limits, `excluding` these; 0 without limits."""
+        """Return the highest spent fraction of any of its own limits except those in `excluding`; 0 without limits."""
         with self._lock:
             spent, nodes = self._spent, self._nodes
         limits = self._limits(spent, nodes)
@@ -190,7 +192,7 @@ class Budget:
 
     @contextmanager
     def reserve(self, estimate: Usage) -> Iterator[Callable[[Usage], None]]:
-        """Reserve `estimate` for the block, or until the yielded function is called with what was really used.
+        """Reserve `estimate` for the block, or until the yielded function is called with the actual usage.
 
         A block that ends without that call has used nothing. Only the limits that the estimate is about are checked,
         and the seconds; a model call, even with an estimate of 0, also checks tokens and dollars.
@@ -232,7 +234,7 @@ class Budget:
             self._parent.charge(usage, nodes)
 
     def _limits(self, usage: Usage, nodes: int) -> tuple[tuple[Stop, float | None, float], ...]:
-        """Each limit with its `Stop` and how much of it is reached."""
+        """Return each limit with its `Stop` and how much of it is used."""
         return (
             (Stop.TIME, self.max_seconds, self.elapsed_s),
             (Stop.NODES, self.max_nodes, nodes),
@@ -243,7 +245,7 @@ class Budget:
         )
 
     def _at_limit(self, nodes: int) -> Stop | None:
-        more = max(0, nodes - 1)  # as many nodes as the limit says may be recorded
+        more = max(0, nodes - 1)  # a run may record exactly as many nodes as the limit says
         limits = self._limits(self._spent + self._reserved, self._nodes + more)
         return next((stop for stop, limit, reached in limits if limit is not None and reached >= limit), None)
 

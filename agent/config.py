@@ -1,4 +1,4 @@
-"""Configuration: defaults, an effort, a recipe, TOML files and `key=value` overrides become one typed value.
+"""Configuration: combines defaults, an effort, a recipe, TOML files and `key=value` overrides into one typed value.
 
 Invariant: an unknown key is an error, never ignored. Options of a policy, a search or a value belong to its constructor
 and are checked there (`agent.build.composition`).
@@ -24,7 +24,7 @@ from agent.settings import Settings, renamed
 _CHOICES = ("policy", "search", "value")
 """Sections that name an implementation; their other keys are its options."""
 _READ = ("instructions", "prompts")
-"""Settings that are given as a path and hold what was read there."""
+"""Settings that are given as a path and hold what was read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +42,19 @@ class Origin:
 def load(
     files: Sequence[Path] = (), overrides: Sequence[str] = (), flags: Mapping[str, object] | None = None
 ) -> Settings:
-    """Settings from defaults, then the effort and the recipe that any of the others names, then files, then overrides
-    (`budget.max_nodes=50`, a TOML value or a bare word), then flags by dotted key; later ones win. A layer that names
-    another policy, search or value drops the options of the earlier one.
+    """Combine defaults, the effort and the recipe that any later layer names, files, overrides (`budget.max_nodes=50`,
+    with a TOML value or a bare word) and flags by dotted key, in this order; later layers win. A layer that names
+    another policy, search or value drops the options of the previous one.
 
     Raises:
         ConfigError: a file that cannot be read, an unknown key or recipe, a value of the wrong type.
-        OptionRefused: such a value of a flag.
+        OptionRefused: a flag's value of the wrong type.
     """
     return _folded(_layers(files, overrides, flags or {}))[0]
 
 
 def origins(files: Sequence[Path] = (), overrides: Sequence[str] = ()) -> list[Origin]:
-    """All settings that `load` gives, each with its origin.
+    """Return all settings that `load` returns, each with its origin.
 
     Raises:
         ConfigError: as `load`.
@@ -70,7 +70,7 @@ def restore(
     overrides: Sequence[str] = (),
     flags: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The settings of a run from its journal, with changes as for `load`.
+    """Return the settings of a run from its journal, with changes as for `load`.
 
     Raises:
         ConfigError: they were written by a version that knew other settings; or as `load`.
@@ -79,7 +79,7 @@ def restore(
 
 
 def given(items: Sequence[str], flags: Mapping[str, object]) -> Settings:
-    """Settings from a command line: the values of `-c`, then the flags that are not None.
+    """Return the settings of a command line: the values of `-c`, overridden by the flags that are not None.
 
     Raises:
         ConfigError: as `load`.
@@ -88,20 +88,21 @@ def given(items: Sequence[str], flags: Mapping[str, object]) -> Settings:
 
 
 def naming(policies: Sequence[str]) -> dict[str, object]:
-    """Flags that name policies. One policy keeps the options that a file gives it; several replace the panel."""
+    """Return flags that name these policies. A single policy keeps the options that a file gives it; several policies
+    replace the panel."""
     if len(policies) == 1:
         return {"policy.name": policies[0], "panel": []}
     return {"policy": list(policies)} if policies else {}
 
 
 def split(items: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """The values of `-c`, divided into files and overrides."""
+    """Divide the values of `-c` into files and overrides."""
     files = [Path(item) for item in items if "=" not in item or Path(item).is_file()]
     return files, [item for item in items if Path(item) not in files]
 
 
 def _folded(layers: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Settings, dict[tuple[str, ...], str]]:
-    """The settings, and the layer that set each, by key."""
+    """Return the settings, and by key the layer that set each."""
     merged: dict[str, Any] = {}
     origins: dict[tuple[str, ...], str] = {}
     for origin, layer in layers:
@@ -114,7 +115,8 @@ def _folded(layers: Iterable[tuple[str, dict[str, Any]]]) -> tuple[Settings, dic
 def _layers(
     files: Sequence[Path], overrides: Sequence[str], flags: Mapping[str, object]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """What the user gives, in order, below it the recipe that it names last, and below that the effort."""
+    """Return the layers, lowest first: the effort, the recipe, and what the user gives. The last layer that names an
+    effort or a recipe decides which."""
     layers = list(_given(files, overrides, flags))
     effort = str(_last("effort", layers))
     below = [(f"the effort {effort}", dict(EFFORTS[effort]))] if effort in EFFORTS else []
@@ -122,12 +124,12 @@ def _layers(
 
 
 def _last(key: str, layers: Sequence[tuple[str, dict[str, Any]]]) -> object:
-    """What the last layer that has a top-level key gives it."""
+    """Return the value of a top-level key in the last layer that has it."""
     return next((layer[key] for _, layer in reversed(layers) if layer.get(key)), None)
 
 
 def _recipe(name: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The settings of a recipe. Raises ConfigError if there is no such recipe, or if it has commands instead."""
+    """Yield the settings of a recipe. Raises ConfigError if there is no such recipe, or if it has commands instead."""
     if not isinstance(name, str):
         return
     recipe = named(name)
@@ -135,7 +137,7 @@ def _recipe(name: object) -> Iterator[tuple[str, dict[str, Any]]]:
         raise ConfigError(
             f"the recipe {name!r} is not a search but a sequence of commands: run "
             f"{' and then '.join(f'`{line}`' for line in recipe.command)}; "
-            f"more with `ramify recipes {name}`"
+            f"see `ramify recipes {name}`"
         )
     yield f"the recipe {name}", dict(recipe.settings)
 
@@ -183,8 +185,8 @@ def _nest(key: str, value: object) -> dict[str, Any]:
 
 
 def _spread(layer: dict[str, Any]) -> dict[str, Any]:
-    """`search = "mcts"` and `[search] name = "mcts" c = 1.4` in the form of `Choice`; a list of policies as one policy
-    and a panel."""
+    """Convert `search = "mcts"` and `[search] name = "mcts" c = 1.4` to the form of `Choice`, and a list of policies to
+    one policy and a panel."""
     spread = dict(layer)
     if isinstance(policies := spread.get("policy"), list) and policies:
         spread["policy"], *spread["panel"] = policies
@@ -247,6 +249,6 @@ def _as_given(dumped: dict[str, Any]) -> dict[str, Any]:
 
 
 def _origin(keys: tuple[str, ...], origins: Mapping[tuple[str, ...], str]) -> str | None:
-    """The layer that set a key, something below it or, failing that, the table around it; None: no layer did."""
+    """Return the layer that set a key, a key below it, or else the table around it; None: no layer did."""
     related = [other for other in origins if other[: len(keys)] == keys[: len(other)]]
     return origins[max(related, key=len)] if related else None

@@ -1,4 +1,4 @@
-"""Counts, lists and values as people read them."""
+"""Formats counts, lists and values for people."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 
 def counted(number: int, one: str, more: str = "") -> str:
-    """A number with its noun; `more` is the plural if it is not `one` with an s."""
+    """Return a number with its noun. `more` is the plural if it is not `one` with an s."""
     return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """At most so many names, and how many more there are."""
+    """Return the first `most` names, joined, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def shown(value: object, most: int) -> str:
-    """A value as Python writes it, at most so many characters of it."""
+    """Return a value as Python writes it, cut to `most` characters."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}..."

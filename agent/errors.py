@@ -1,4 +1,4 @@
-"""Every error a caller of Ramify can meet, with the exit code the command line gives it.
+"""Every error that a caller of Ramify can meet, with the exit code of the command line.
 
     RamifyError                  exit
      +-- UsageError               2    an argument is wrong: no repository, unknown test, empty issue, bad value
@@ -16,8 +16,8 @@
      |    +-- BlobLost            6    a file that the journal names is missing, or has other content
      +-- MemoryUnusable           6    the memory file is not one, or belongs to a newer version
 
-`sandboxes.SandboxError` (exit 6; `sandboxes.SetupFailed` 2) is not a RamifyError: that package knows nothing of this
-one.
+`sandboxes.SandboxError` (exit 6; `sandboxes.SetupFailed` 2) is not a RamifyError: the package `sandboxes` does not
+depend on this one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Stopped(ModelError):
 
 
 class PolicyError(RamifyError):
-    """The policy failed for good."""
+    """The policy failed, and retries did not help."""
 
     exit_code = 5
 
@@ -108,7 +108,7 @@ class MemoryUnusable(RamifyError):
 
 
 def exit_code_of(error: BaseException) -> int:
-    """How the command line ends after an error of any kind."""
+    """Return the exit code of the command line after an error of any kind."""
     if isinstance(error, SetupFailed):
         return UsageError.exit_code
     return error.exit_code if isinstance(error, RamifyError) else RamifyError.exit_code

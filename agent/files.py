@@ -1,6 +1,6 @@
 """Files that survive a crash: lines are appended, and whole files are replaced atomically.
 
-An appended line counts once its newline is written; a line that a crash tore does not count.
+An appended line counts only when its newline is written; a line that a crash has torn does not count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHUNK_BYTES = 65536
 
 
 def whole_lines(path: Path, start: int = 0) -> Iterator[tuple[bytes, int]]:
-    """The lines from an offset on, each with the offset at which it ends; a torn last line is left out."""
+    """Yield the lines from an offset on, each with the offset at which it ends. A torn last line is left out."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:
@@ -33,7 +33,7 @@ def append(file: IO[bytes], line: bytes, *, sync: bool = True) -> None:
     until a later line is synced. The file is unbuffered and opened for appending.
 
     Raises:
-        OSError: the line cannot be written, because the disk is full for instance; the file is as before.
+        OSError: the line cannot be written, for instance because the disk is full; the file is unchanged.
     """
     before = file.seek(0, os.SEEK_END)
     try:
@@ -48,7 +48,7 @@ def append(file: IO[bytes], line: bytes, *, sync: bool = True) -> None:
 
 
 def hold(file: IO[bytes], name: Path, refusal: type[Exception]) -> None:
-    """Hold an appended file until it is closed, with its torn last line cut off.
+    """Lock a file that lines are appended to until it is closed, and cut off a torn last line.
 
     Raises:
         Exception: `refusal`: another process holds it; the file is closed.
@@ -64,7 +64,7 @@ def hold(file: IO[bytes], name: Path, refusal: type[Exception]) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds a file (`hold`); one that does not exist is held by nobody."""
+    """Whether a process holds a file (`hold`); False if the file does not exist."""
     import fcntl
 
     try:
@@ -78,7 +78,7 @@ def is_held(path: Path) -> bool:
 
 
 def cut_torn_line(file: IO[bytes]) -> None:
-    """Cut off the incomplete line that a crash during a write left at the end."""
+    """Cut off an incomplete last line, which a crash during a write has left."""
     size = file.seek(0, os.SEEK_END)
     keep = size
     while keep > 0:
@@ -95,7 +95,7 @@ def cut_torn_line(file: IO[bytes]) -> None:
 
 
 def to_json(record: Any) -> bytes:
-    """A dataclass as JSON: ASCII on one line, enumerations by value, lone surrogates escaped.
+    """Return a dataclass as JSON: ASCII on one line, enumerations by value, lone surrogates escaped.
 
     Pydantic is not used: it replaces lone surrogates in keys, and a test's id may hold them (pydantic 2.14).
     """
@@ -109,7 +109,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a whole file: a crash leaves the old content or the new, never a part."""
+    """Write a whole file. A crash leaves either the old or the new content, never a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         with temporary.open("wb") as file:

@@ -1,6 +1,7 @@
-"""Removes from an issue's Markdown what its page does not show: comments, hidden elements, alternative texts, tooltips.
+"""Removes the parts of an issue's Markdown that its page does not show: comments, hidden elements, alternative texts,
+tooltips.
 
-Code stays as it is, in blocks and in `spans`: a comment there is an example. A Markdown parser finds the blocks of
+Code in blocks and in `spans` stays as it is, since a comment there is an example. A Markdown parser finds the blocks of
 code; between them, the construct that begins first decides how the text after it is read, as on the page. Text that a
 reader can unfold (`<details>`) stays.
 """
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 LEFT_OUT = "[hidden text left out]"
 PROSE_WORDS = 4
-"""From this many words on, an attribute of a tag is taken for prose."""
+"""An attribute of a tag with at least this many words is taken for prose."""
 
 _TOKEN = re.compile(
     r"""
@@ -36,7 +37,7 @@ _INVISIBLE = re.compile(
     r"|(?<!-)(?:height|width):0(?:px)?(?:;|$)"
 )
 _SILENT = frozenset({"script", "style", "template", "noscript", "title", "iframe", "object", "noembed", "noframes"})
-"""Elements whose content is not shown as text. A tag without its end is taken for a mention of it."""
+"""Elements whose content is not shown as text. A start tag without an end tag is taken for a mention of the element."""
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 )
@@ -44,7 +45,7 @@ _PAYLOAD = re.compile(r"(data:[\w.+-]+/[\w.+-]+;base64,)[\w+/=%-]{200,}")
 
 
 def as_shown(text: str) -> str:
-    """A Markdown text without what its page hides. Hidden elements leave a mark, comments do not."""
+    """Return a Markdown text without the parts that its page hides. Hidden elements leave a mark, comments do not."""
     text = _PAYLOAD.sub(r"\1...", text.replace("\r\n", "\n").replace("\r", "\n"))
     shown, hidden, depth = list[str](), "", 0
     for between, token in _pieces(text):
@@ -114,7 +115,7 @@ def _hides(token: re.Match[str], text: str) -> str:
 
 
 def _without_prose(token: re.Match[str]) -> str:
-    """A tag without the attributes that hold prose, which its page does not show."""
+    """Return a tag without the attributes that hold prose, since its page does not show them."""
     rest = token["rest"]
     for attribute in _ATTRIBUTE.finditer(token["rest"]):
         name, value = (attribute[1] or "").lower(), attribute[2] or ""

@@ -1,4 +1,4 @@
-"""Parsing of untrusted data, with errors of one line."""
+"""Parses untrusted data, with one-line errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PARSING = threading.RLock()
 
 @cache
 def adapter(kind: Any, discriminator: str = "") -> Any:
-    """Pydantic's adapter of a type, made at its first use; `discriminator` is the key that tells a union's members
-    apart."""
+    """Return pydantic's adapter of a type, which is made at its first use. `discriminator` is the key that tells a
+    union's members apart."""
     from pydantic import Field, TypeAdapter
 
     return TypeAdapter(Annotated[kind, Field(discriminator=discriminator)] if discriminator else kind)
@@ -36,7 +36,7 @@ def syntax_tree(source: str | bytes) -> ast.Module:
     so that `ast.parse` fails with a SystemError if a finalizer lets another thread parse as well.
 
     Raises:
-        SyntaxError, ValueError: it is no Python.
+        SyntaxError, ValueError: it is not Python.
         RecursionError, MemoryError: it is nested too deeply.
     """
     with _PARSING:
@@ -50,15 +50,15 @@ def expression_tree(source: str) -> ast.expr:
 
 
 def literal(text: str) -> Any:
-    """The value of a Python literal. Raises ValueError, and nothing else, for other text."""
+    """Return the value of a Python literal. Raises ValueError, and nothing else, for other text."""
     try:
         return ast.literal_eval(expression_tree(text.strip()))
     except (SyntaxError, TypeError, RecursionError, MemoryError) as error:
-        raise ValueError("it is no literal") from error
+        raise ValueError("it is not a literal") from error
 
 
 def python(source: str) -> ast.Module | None:
-    """The syntax tree of a Python source; None where it is none, or is nested too deeply."""
+    """Return the syntax tree of a Python source; None if it is not valid Python, or is nested too deeply."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return syntax_tree(source)
@@ -67,10 +67,10 @@ def python(source: str) -> ast.Module | None:
 
 
 def first_line(definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
-    """The 1-based line where a function or class begins, with its decorators."""
+    """Return the 1-based line on which a function or class begins, decorators included."""
     return min([definition.lineno, *(decorator.lineno for decorator in definition.decorator_list)])
 
 
 def reason(error: Exception) -> str:
-    """The message of an error on one line; of a pydantic error, the part that says what is wrong and why."""
+    """Return the message of an error on one line; for a pydantic error, the part that says what is wrong and why."""
     return " ".join(str(error).partition("[type=")[0].split())[:200]

@@ -1,6 +1,6 @@
 """Prompts: one file each in `prompts/`, rendered strictly: a missing value is an error.
 
-A run may replace some of them by its own texts. A search runs within `using`, and each thread that it starts inherits
+A run can replace some of them with its own texts. A search runs within `using`, and each thread that it starts inherits
 its prompts through `handed_on`, so that the runs of one process can have different prompts.
 """
 
@@ -33,14 +33,14 @@ class Prompts:
     """All prompts by name: the shipped ones, some of them replaced. Thread-safe."""
 
     def __init__(self, replaced: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
-        """`replaced`: texts by the name of the prompt that they replace. `folder`: where they were read, for error
-        messages."""
+        """`replaced`: texts by the name of the prompt that they replace. `folder`: the folder that they were read from,
+        for error messages."""
         self._replaced = dict(replaced or {})
         self._folder = folder
         self._digests: dict[tuple[str, ...], str] = {}
 
     def render(self, name: str, **values: object) -> str:
-        """The text of a prompt.
+        """Return the text of a prompt.
 
         Raises:
             agent.errors.ConfigError: a replaced prompt cannot be rendered with these values.
@@ -56,7 +56,7 @@ class Prompts:
             raise ConfigError(f"the prompt {self._location(name)} cannot be rendered: {error}") from error
 
     def digest(self, *names: str) -> str:
-        """Eight hexadecimal digits that change with the text of any of these prompts."""
+        """Return eight hexadecimal digits that change when the text of any of these prompts does."""
         if names not in self._digests:
             sources = (self._source(name).encode() for name in names)
             self._digests[names] = hashlib.sha256(b"\0".join(sources)).hexdigest()[:8]
@@ -116,7 +116,7 @@ _used: ContextVar[Prompts] = ContextVar("prompts", default=SHIPPED)
 
 
 def used() -> Prompts:
-    """The prompts of the run that this thread works on, or the shipped ones."""
+    """Return the prompts of the run that this thread works on, or the shipped ones."""
     return _used.get()
 
 
@@ -131,17 +131,17 @@ def using(prompts: Prompts) -> Iterator[None]:
 
 
 def handed_on() -> Callable[[], object]:
-    """A function that makes another thread use the prompts of this one: the `initializer` of a pool."""
+    """Return a function that makes another thread use the prompts of this one, for the `initializer` of a pool."""
     return partial(_used.set, used())
 
 
 def render(name: str, **values: object) -> str:
-    """The text of a prompt: `Prompts.render` of the prompts in use."""
+    """Return the text of a prompt: `Prompts.render` of the prompts in use."""
     return used().render(name, **values)
 
 
 def digest(*names: str) -> str:
-    """The digest of some prompts: `Prompts.digest` of the prompts in use."""
+    """Return the digest of some prompts: `Prompts.digest` of the prompts in use."""
     return used().digest(*names)
 
 

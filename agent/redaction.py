@@ -1,6 +1,6 @@
 """Removes the secrets of this process's environment from everything that is shown or stored.
 
-Invariant: only the client that sends a key knows it; nothing that is written holds it.
+Invariant: only the client that sends a key knows it; nothing that is written contains it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import re
 from collections.abc import Callable, Iterator
 
 SHORTEST = 8
-"""Shorter values are placeholders, and would match ordinary text by chance."""
+"""The minimum length of a secret. Shorter values are placeholders, and would match ordinary text by chance."""
 _NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 
 
 def redacted(text: str) -> str:
-    """The text with each secret of the environment replaced by its name, as it is and as JSON writes it."""
+    """Replace each secret of the environment by its name, both as it is and as JSON writes it."""
     return redactor()(text)
 
 
 def redactor() -> Callable[[str], str]:
-    """`redacted` for many texts: the environment is read once."""
+    """Return a function like `redacted` for many texts, for which the environment is read only once."""
     secrets = [(f"[{name}]", secret, json.dumps(secret)[1:-1]) for name, secret in _secrets()]
 
     def without(text: str) -> str:
@@ -35,11 +35,12 @@ def redactor() -> Callable[[str], str]:
 
 
 def _secrets() -> Iterator[tuple[str, str]]:
-    """Names and values, the longest first: one may be part of another. A variable that names a file is no secret."""
+    """Yield names and values, the longest value first, since one may be part of another. A variable that names a file
+    is not a secret."""
     secrets = [(name, value) for name, value in os.environ.items() if len(value) >= SHORTEST and _NAME.search(name)]
     secrets.sort(key=lambda item: -len(item[1]))
     for name, value in secrets:
-        if not (value.startswith("/") and os.path.exists(value)):  # noqa: PTH110  # a value may be no path at all
+        if not (value.startswith("/") and os.path.exists(value)):  # noqa: PTH110  # a value may not be a path at all
             yield name, value
 
 

@@ -1,4 +1,4 @@
-"""What is said of a setting that is refused: its key, its value, and the nearest key that there is."""
+"""Errors about wrong settings. They name the key, the value, and the nearest existing key."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 COMMAND_LINE = "the command line"
-"""The origin of options."""
+"""The origin of command-line options."""
 
 
 def refusal(problem: ErrorDetails, section: type[BaseModel], origin: str = "") -> ConfigError | OptionRefused:
-    """The error for a wrong key or value of a section of the settings, which comes from `origin`, if that is known."""
+    """Return the error for a wrong key or value of a section of the settings. `origin` is where it comes from, if that
+    is known."""
     key = ".".join(map(str, problem["loc"]))
     place = f" in {origin}" if origin else ""
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -42,7 +43,7 @@ def _nearest(key: str, section: type[BaseModel]) -> str:
 
 
 def _keys(table: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """The dotted keys of all values in a table; options of an implementation are no keys."""
+    """The dotted keys of all values in a table; the options of an implementation do not count."""
     for key, value in table.items():
         if isinstance(value, dict) and value and "options" not in value:
             yield from _keys(value, f"{before}{key}.")

@@ -24,19 +24,19 @@ OPERATIONAL: dict[str, bool | set[str]] = {
     "instructions": {"path"},
     "prompts": {"path"},
 }
-"""Settings that say where, how fast and how carefully a solver works, and not what it does."""
+"""Settings that determine where, how fast and how carefully a solver works, but not what it does."""
 
 _RENAMED = {"max_mends": "max_retries"}
-"""Options of policies and values by the names that they had in earlier versions."""
+"""Options of policies and values, by their names in earlier versions."""
 
 
 def _absolute(path: Path) -> Path:
-    """An absolute path, so that a run that is resumed elsewhere finds the same file."""
+    """Return an absolute path, so that a run that is resumed from another directory finds the same file."""
     return path.expanduser().absolute()
 
 
 def renamed(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a policy, a search or a value, by their names of today."""
+    """Return the options of a policy, a search or a value by their current names."""
     return {_RENAMED.get(key, key): option for key, option in options.items()}
 
 
@@ -53,7 +53,7 @@ class Section(BaseModel):
             except ValidationError as error:
                 raise refusal(error.errors(include_url=False)[0], type(self)) from error
 
-        # A section in another is validated with it, so that errors have whole keys.
+        # A section within another is validated together with it, so that errors have whole keys.
         __init__.__pydantic_base_init__ = True
 
 
@@ -66,7 +66,7 @@ class Choice(Section):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> Any:
-        """A name alone is a choice without options; options may have the names of earlier versions."""
+        """Accept a name alone as a choice without options, and options by their names in earlier versions."""
         if isinstance(value, str):
             return {"name": value}
         if isinstance(value, dict) and isinstance(options := value.get("options"), dict):
@@ -100,10 +100,10 @@ class SandboxSettings(Section):
 
 
 class BudgetSettings(Section):
-    """What a run may spend, all its sessions together. A limit that is not set is no limit."""
+    """What a run may spend in all its sessions together. None: no limit."""
 
     max_nodes: Annotated[int, Field(ge=1)] | None = 1000
-    """States of the tree, the root included."""
+    """The maximum number of states in the tree, the root included."""
     max_measurements: Annotated[int, Field(ge=1)] | None = None
     """Measured states and verifications."""
     max_calls: Annotated[int, Field(ge=0)] | None = None
@@ -373,14 +373,15 @@ class Settings(Section):
     @property
     def resolved_search(self) -> Choice:
         """The search algorithm. If none is named, rounds use independent rollouts, unless the policies propose single
-        edits, which need great numbers."""
+        edits, which are needed in great numbers."""
         left_open = self.search.name == "auto" and not self.search.options
         independent = self.in_rounds and left_open and not self.single_edits
         return Choice(name="best_of_n", options={"n": self.rollouts}) if independent else self.search
 
     @property
     def lines(self) -> int | None:
-        """How many lines of work are to be submitted; None: the policies propose single edits, which are not."""
+        """How many lines of work have to be submitted; None: the policies propose single edits, which are not
+        submitted."""
         if self.single_edits:
             return None
         count = self.search.options.get("n", 1) if self.search.name == "best_of_n" else 1
@@ -388,13 +389,13 @@ class Settings(Section):
 
     @property
     def extra_lines(self) -> int:
-        """How many lines of work may be begun beyond those that are to be submitted."""
+        """How many lines of work may be started beyond those that have to be submitted."""
         return int(self.search.options.get("over", 0)) if self.search.name == "best_of_n" else 0
 
     @property
     def patience(self) -> int:
-        """After how many rollouts in a row without an improvement a round ends: 3 with `auto`, 10 if a search was
-        named."""
+        """The number of rollouts in a row without an improvement after which the run ends: 3 with `auto`, 10 if a
+        search was named."""
         return 3 if self.search.name == "auto" else 10
 
     @property

@@ -25,15 +25,16 @@ class Task:
     test_command: str
     """A shell command, run from the root of the workspace."""
     goal_tests: tuple[str, ...] = ()
-    """Ids of visible tests that have to pass. Each has to fail now, unless `goal_failing`. Empty: not known, unless
-    `goal_failing`."""
+    """Ids of visible tests that have to pass. Each has to fail now, unless `goal_failing` is set. Empty: the goal tests
+    are unknown, unless `goal_failing` is set."""
     protected_paths: tuple[str, ...] = ()
     """Glob patterns, relative to the workspace, of files that a patch may not use to change the results of the tests,
     besides the patterns that are always protected (`agent.evaluate.guard`)."""
     goal_failing: bool = False
-    """The goals are the tests that fail in the base state: those of `goal_tests`, or of all if that is empty."""
+    """Whether the goals are the tests that fail in the base state: those among `goal_tests`, or among all tests if that
+    is empty."""
     base: str = ""
-    """What names the state of the workspace: a run is not continued with another one. Empty: the commit of a checkout
+    """A name for the state of the workspace; a run is not continued with another state. Empty: the commit of a checkout
     (`agent.build.same_run.with_commit`)."""
     framework: str = ""
     """The test framework that the command runs, by name (`agent.measure.adapters.registry`). Empty: pytest, or a
@@ -47,18 +48,18 @@ class Task:
         """Check the types of sequences.
 
         Raises:
-            agent.errors.UsageError: `goal_tests` or `protected_paths` is a string, or `test_command` is none.
+            agent.errors.UsageError: `goal_tests` or `protected_paths` is a string, or `test_command` is not a string.
         """
         if not isinstance(self.test_command, str):
-            raise UsageError(f"Task(test_command={self.test_command!r}) is no string; give a shell command")
+            raise UsageError(f"Task(test_command={self.test_command!r}) is not a string; give a shell command")
         for name in ("goal_tests", "protected_paths"):
             if isinstance(value := getattr(self, name), str):
                 raise UsageError(f"Task({name}={value!r}) is one string; give a tuple: ({value!r},)")
 
 
 def dump_task(task: Task) -> dict[str, Any]:
-    """A task as JSON, as the journal stores it: with the absolute path of its workspace, since a later session may have
-    another working directory."""
+    """Return a task as JSON, as the journal stores it: with the absolute path of its workspace, since a later session
+    may have another working directory."""
     path = task.workspace.path
     absolute = replace(task.workspace, path=path.absolute() if path else None)
     dumped: dict[str, Any] = adapter(Task).dump_python(replace(task, workspace=absolute), mode="json")
@@ -66,7 +67,7 @@ def dump_task(task: Task) -> dict[str, Any]:
 
 
 def load_task(dumped: dict[str, Any]) -> Task:
-    """The inverse of `dump_task`.
+    """Return the task that `dump_task` wrote.
 
     Raises:
         agent.errors.JournalError: it is not a task of this version.
@@ -81,9 +82,9 @@ def load_task(dumped: dict[str, Any]) -> Task:
 
 
 def resolve_task(task: Task, provider: Provider, base: Snapshot) -> Task:
-    """The task as it fits the base state: with the place of its workspace there, and with the test command that tox or
-    nox would call in place of the tool (`agent.measure.automation`), which a warning says. If the workspace is a folder
-    below the named place, the tests still run from the named place, as the makers of such images do."""
+    """Adapt a task to its base state. It gets the workspace's path there and, with a warning, the test command that tox
+    or nox would call in place of the tool (`agent.measure.automation`). If the workspace is a folder below the named
+    path, the tests still run from the named path, as the makers of such images do."""
     from agent.measure.adapters.registry import named_in
     from agent.measure.automation import inner_command, is_tool
 
@@ -104,5 +105,6 @@ def resolve_task(task: Task, provider: Provider, base: Snapshot) -> Task:
 
 
 def as_begun(task: Task, begun: Task) -> Task:
-    """The task with the test command and framework of when its run began, which `resolve_task` may have changed."""
+    """Return the task with the test command and framework that it had when its run began; `resolve_task` may have
+    changed them."""
     return replace(task, test_command=begun.test_command, framework=begun.framework)

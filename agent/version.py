@@ -1,8 +1,8 @@
-"""The version that is installed."""
+"""The installed version."""
 
 import importlib.metadata
 
 
 def version() -> str:
-    """The version of the distribution, which is not called `ramify`: that name is another project's."""
+    """Return the version of the distribution. It is not called `ramify`, since another project has that name."""
     return importlib.metadata.version("ramify-search")

@@ -6,8 +6,8 @@
     result = solve(task, Settings(), Path("runs/bug-7"))
     print(result.status, result.patch.decode())
 
-Importing has no effect and loads nothing heavy. When the first name is used, the packages `agent`, `benchmarks`,
-`prompts` and `sandboxes` of this process become Ramify's, whatever comes before them on the path.
+Importing has no effect and loads nothing heavy. When the first name is used, imports of the packages `agent`,
+`benchmarks`, `prompts` and `sandboxes` in this process find Ramify's, whatever comes before them on the path.
 """
 
 from __future__ import annotations

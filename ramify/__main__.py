@@ -1,4 +1,4 @@
-"""The program `ramify`: `agent.__main__`, found even where another package `agent` comes first on the path."""
+"""The program `ramify`: runs `agent.__main__`, even if another package `agent` comes first on the path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Entry point of `ramify`. An interrupt during the imports ends it quietly."""
+    """Entry point of `ramify`. An interrupt during the imports ends it without a traceback."""
     try:
         take_precedence()
         from agent.__main__ import main as command

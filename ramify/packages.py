@@ -1,4 +1,4 @@
-"""Makes Ramify's packages importable where others have their names: a repository may have a package `agent` of its own,
+"""Makes Ramify's packages importable even if others have the same names: a repository may have its own package `agent`,
 and PYTHONPATH or the working directory may come before the place where Ramify is installed."""
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGES = ("agent", "benchmarks", "prompts", "sandboxes")
-"""All of Ramify but this package. This module is below them, and imports none of them."""
+"""All packages of Ramify except this one. This module is below them and imports none of them."""
 _PLACE = Path(__file__).resolve().parent.parent
 """The directory that holds them, and this package."""
 
 
 class _Finder:
-    """Finds those packages there, before any other place is asked."""
+    """Finds those packages in that directory, before any other place is searched."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -28,11 +28,11 @@ def take_precedence() -> None:
     """Import Ramify's own packages from now on, whatever comes before them on the path.
 
     Raises:
-        ImportError: another package with one of their names is imported already.
+        ImportError: another package with one of their names has already been imported.
     """
     for name in PACKAGES:
         if (module := sys.modules.get(name)) is not None and _PLACE not in (places := _places(module)):
-            where = ", ".join(map(str, places)) or "made at run time"
+            where = ", ".join(map(str, places)) or "created at run time"
             raise ImportError(
                 f"another package `{name}` is imported here already ({where}), so Ramify cannot run in this process: "
                 "run it as a program of its own (`ramify solve --json`)"

@@ -683,7 +683,7 @@ class TestHousekeeping:
             2,
             "its states were removed",
             "`ramify clean --states`",
-            "begin a new run",
+            "start a new run",
         )
         assert not (tmp_path / "elsewhere" / "store").exists()
 

@@ -59,5 +59,5 @@ def test_literals_are_read_in_several_threads_at_once(threads):
 
 @pytest.mark.parametrize("text", ["", "f()", "[1", "(" * 500 + ")" * 500, "{[]: 1}", "1 +"])
 def test_text_that_is_no_literal_is_a_value_error(text):
-    with pytest.raises(ValueError, match=r"it is no literal|malformed node"):
+    with pytest.raises(ValueError, match=r"it is not a literal|malformed node"):
         parsing.literal(text)

@@ -165,7 +165,7 @@ def test_one_string_is_not_taken_for_several_goals():
 
 
 def test_a_command_is_a_string_and_set_up_a_tuple():
-    with pytest.raises(UsageError, match=r"Task\(test_command=\['pytest'\]\) is no string; give a shell command"):
+    with pytest.raises(UsageError, match=r"Task\(test_command=\['pytest'\]\) is not a string; give a shell command"):
         replace(task(), test_command=["pytest"])
     with pytest.raises(SandboxError, match=r"Workspace\(setup='make'\) is one string; give a tuple: \('make',\)"):
         Workspace(setup="make")

@@ -91,9 +91,9 @@ def start(
     schedule: Schedule = (),
     unfinished: bool = False,
 ) -> Result:
-    """Solve a task in a run directory; a run of it that is there already is continued. Instructions in the settings
-    replace the task's. `parent`: a budget of several runs together, which the run also spends from. `make` replaces
-    `agent.models.registry.make`; `prior_run` is as for `agent.solver.solve.solve`, `schedule` as for
+    """Solve a task in a run directory; if the directory already holds a run of it, that run is continued. Instructions
+    in the settings replace the task's. `parent`: the common budget of several runs, from which the run also spends.
+    `make` replaces `agent.models.registry.make`; `prior_run` is as for `agent.solver.solve.solve`, `schedule` as for
     `agent.engine.engine.Engine`; `unfinished` is as for both.
 
     Raises:
@@ -179,7 +179,7 @@ def resume(
         raise UsageError(f"{directory} {kind}, and leaves no rollouts unfinished: leave out --unfinished")
     if not (store_of(directory).is_dir() or _is_finished(directory)):
         raise UsageError(
-            f"{directory} cannot be resumed: its states were removed, as `ramify clean --states` does; begin a new run "
+            f"{directory} cannot be resumed: its states were removed, as `ramify clean --states` does; start a new run "
             "with `ramify fix` or `ramify solve`"
         )
     task = load_task(started.task)
@@ -199,8 +199,8 @@ def _delegation(
     on_event: Callable[[Event], None] | None,
     make: Callable[..., Model] | None,
 ) -> MakeSearcher:
-    """A delegation whose parts share the sandbox and the budget of the whole; the first policy that is a model divides
-    the issue."""
+    """Return a delegation whose parts share the sandbox and the budget of the whole. The first policy that is a model
+    divides the issue."""
     name = settings.primary_model
     planner = model_of(settings, held, parts.halt, make, None, name) if name else None
 
@@ -221,7 +221,7 @@ def make_parts(
     provider: Provider | None = None,
     prior_run: Run | None = None,
 ) -> Components:
-    """The components of a search, made from the settings. Closing `held` closes them, except a `provider` that is
+    """Make the components of a search from the settings. Closing `held` closes them, except for a `provider` that is
     passed in. Nothing waits for a model once `cancel` is set. `prior_run`: as for `start`.
 
     Raises:
@@ -262,10 +262,10 @@ def make_parts(
 
 
 def _exchange_of(settings: Settings, prior_run: Run | None) -> Exchange | None:
-    """Where states of other runs come from. `prior_run`: as for `start`.
+    """Return the source of states of other runs, if there is one. `prior_run`: as for `start`.
 
     Raises:
-        ConfigError: from two places.
+        ConfigError: two settings name a source.
     """
     if settings.exchange and settings.begin_from:
         raise ConfigError("`exchange` and `begin_from` both bring in states of other runs: leave one out")
@@ -275,7 +275,7 @@ def _exchange_of(settings: Settings, prior_run: Run | None) -> Exchange | None:
 
 
 def require_prices(settings: Settings, total_usd: float | None = None) -> None:
-    """Refuse a limit of dollars that the user gave, in the settings or for a whole batch, and that cannot be kept.
+    """Refuse a dollar limit that cannot be kept, whether the user set it in the settings or for a whole batch.
 
     Raises:
         ConfigError: the price of a model is unknown.
@@ -295,7 +295,7 @@ def require_prices(settings: Settings, total_usd: float | None = None) -> None:
 
 
 def limits(settings: Settings) -> dict[str, Any]:
-    """The limits of the budget. If the default limit of dollars cannot be kept because a price is unknown, calls and
+    """Return the limits of the budget. If the default dollar limit cannot be kept because a price is unknown, calls and
     tokens are limited as well."""
     limits = settings.budget.model_dump()
     only_usd = limits["max_usd"] is not None and limits["max_calls"] is None and limits["max_tokens"] is None
@@ -303,7 +303,7 @@ def limits(settings: Settings) -> dict[str, Any]:
 
 
 def unpriced(settings: Settings) -> list[str]:
-    """The models that may be asked and whose price is unknown."""
+    """Return the models that may be asked and whose price is unknown."""
     if settings.model.price is not None:
         return []
     policies = policies_of(settings)

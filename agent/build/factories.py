@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 def require_needs(settings: Settings) -> None:
-    """Raises ConfigError if the recipe in the settings needs something that they do not name."""
+    """Check that the settings name everything that their recipe needs. Raises ConfigError otherwise."""
     needs = named(settings.recipe).needs if settings.recipe else ""
     if needs == "model" and settings.primary_model is None:
         remedy = "needs a model: name one with --model MODEL (setting: policy)"
@@ -119,8 +119,8 @@ def model_of(
     name: str,
     **client: Any,
 ) -> Model:
-    """The model of a name, closed with `held`; `make` replaces `agent.models.registry.make`. It learns how long the
-    tests of the run take. `client`: what differs from the settings."""
+    """Make the model of a name. It is closed with `held` and learns how long the tests of the run take. `make` replaces
+    `agent.models.registry.make`. `client`: keywords that differ from the settings."""
     from agent.models import registry
 
     cache_ttl = partial(_cache_ttl, settings, run)
@@ -130,8 +130,8 @@ def model_of(
 
 
 def _cache_ttl(settings: Settings, run: Run | None) -> Literal["5m", "1h"]:
-    """How long a provider is to keep the beginning of a conversation: as set, else by how long the tests of a state
-    take."""
+    """Return how long a provider should cache the beginning of a conversation: as set, else depending on how long the
+    tests of a state take."""
     if settings.model.cache_ttl != "auto":
         return settings.model.cache_ttl
     measured = run is not None and len(run.tree)
@@ -157,7 +157,8 @@ def value_of(settings: Settings, models: Callable[..., Model]) -> Value:
 
 
 def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresight | SiblingRanking | None:
-    """What scores states before they are measured, if a model is to. Raises ConfigError if there is none."""
+    """Return what scores states before they are measured, if the settings ask for it. Raises ConfigError if there is no
+    model."""
     if settings.prior == "policy":
         return None
     if settings.primary_model is None:
@@ -193,7 +194,7 @@ def round_components(settings: Settings, models: Callable[[str], Model]) -> Roun
 
 
 def _construct(kind: type[_T], options: Mapping[str, Any], where: str) -> _T:
-    """An implementation, made from the settings as its keywords."""
+    """Make an implementation, with the settings as its keywords."""
     assert dataclasses.is_dataclass(kind)
     keywords = [f.name for f in dataclasses.fields(kind) if f.init]
     section, _, name = where.partition(".")

@@ -1,6 +1,6 @@
 """Replay: the search of a run is repeated from its journal, without a model, a key or the network.
 
-Invariants: a replay with nothing changed equals the run, or names where it differs; the replayed run is only read.
+Invariants: an unchanged replay equals the run, or says where it differs; the replayed run is only read.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Replayed:
     calls: int
     """Model answers that the run had recorded."""
     reused: int
-    """How many of those were given again."""
+    """How many of those answers were used again."""
     missing: int
     """Model calls without a recorded answer."""
     difference: str | None
-    """The first difference from the run; empty if there is none; None: settings were changed, so nothing is
+    """The first difference from the run; empty if they are equal; None: settings were changed, so that they are not
     compared."""
 
 
@@ -57,12 +57,12 @@ def replay(
     cancel: Cancellation | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Replayed:
-    """Repeat the search of the run at `source` in a new directory, with its settings or with what `change` makes of
-    them. `live`: models are asked for answers that were not recorded.
+    """Repeat the search of the run at `source` in a new directory, with its settings or with those that `change` makes
+    from them. `live`: ask models for answers that were not recorded.
 
-    The orders of people are given again. One worker searches, and begins and ends expansions in the recorded order;
-    earlier versions of ramify did not record it, so the states of their runs may come in another order. Recorded test
-    results of states are reused; the final patch is verified by running the tests.
+    The orders of people are given again. One worker searches, and starts and ends expansions in the recorded order.
+    Earlier versions of ramify did not record that order, so the states of their runs may come in another one. Recorded
+    test results of states are reused; the final patch is verified by running the tests.
 
     Raises:
         agent.errors.UsageError: there is no such run, or it cannot be replayed.
@@ -89,7 +89,7 @@ def replay(
 
 
 def _replayable(old: Run, source: Path) -> Started:
-    """The beginning of the run.
+    """Return the event with which the run began.
 
     Raises:
         agent.errors.UsageError: the run cannot be replayed; the message says why.
@@ -135,14 +135,14 @@ class _Follower:
 
 
 def _schedule_entries(old: Run) -> Iterator[ScheduleEntry | None]:
-    """The schedule entries of all expansions that ended, in that order."""
+    """Yield the schedule entries of all expansions that ended, in the order of their ends."""
     for event in old.journal.events():
         if isinstance(event, (Added, Merged, Remeasured, Failed, Exhausted)):
             yield event.flight
 
 
 def _orders(old: Run) -> Iterator[tuple[int, Order]]:
-    """The orders of people, each with how many expansions had ended before it."""
+    """Yield the orders of people, each with the number of expansions that had ended before it."""
     ended = 0
     for event in old.journal.events():
         ended += ends_expansion(event)
@@ -151,8 +151,8 @@ def _orders(old: Run) -> Iterator[tuple[int, Order]]:
 
 
 def _settings(settings: Settings, old: Run, same: bool) -> Settings:
-    """The settings for one worker: those of the run without the limit of seconds, and without any limits if sessions of
-    the run may have had different ones."""
+    """Return the settings for one worker: those of the run without the time limit, and without any limits if sessions
+    of the run may have had different ones."""
     sessions = sum(event.kind == "ended" for event in old.journal.events())
     names = type(settings.budget).model_fields if sessions > 1 else ("max_seconds", "max_measurements")
     limits = settings.budget.model_copy(update=dict.fromkeys(names)) if same else settings.budget
@@ -160,7 +160,7 @@ def _settings(settings: Settings, old: Run, same: bool) -> Settings:
 
 
 def _take_reports(source: Path, directory: Path) -> None:
-    """Show the policy the same test reports again."""
+    """Copy the run's test reports, so that the policy sees the same ones."""
     if (source / "reports").is_dir():
         shutil.copytree(source / "reports", directory / "reports")
 

@@ -1,4 +1,4 @@
-"""Whether a task and settings are those that a run began with, so that the run may be continued with them."""
+"""Checks that a task and settings are those that a run began with, so that they can continue the run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from sandboxes.git.foreign import locate, opened
 
 _CHANGEABLE = OPERATIONAL | {"budget": True, "workers": True, "instructions": True}
 """Settings that another session of a run may change: what it may spend, and how fast and how carefully it works.
-Instructions are compared as the task's."""
+Instructions are among them because they are compared as part of the task."""
 SHOWN = 80
-"""Characters of a value that a message shows."""
+"""How many characters of a value a message shows."""
 
 
 def with_commit(task: Task) -> Task:
-    """The task with the commit of its checkout as its base, unless it has one or git knows none; if tracked files
-    differ from the commit, a digest of their names, sizes and times follows it."""
+    """Return the task with the commit of its checkout as its base, unless the task has a base or git knows no commit.
+    If tracked files differ from the commit, a digest of their names, sizes and times is appended."""
     if task.base or task.workspace.path is None:
         return task
     try:
@@ -45,7 +45,7 @@ def require_same(started: Started, task: Task, settings: Settings, directory: Pa
     """Check that a run began with this task, and with these settings as far as they matter.
 
     Raises:
-        agent.errors.UsageError: it began with others; the message names them.
+        agent.errors.UsageError: it began with others; the message names the differences.
         agent.errors.ConfigError: its settings were written by a version that knew other settings.
     """
     if differences := _differences(started, task, settings):
@@ -57,7 +57,7 @@ def require_same(started: Started, task: Task, settings: Settings, directory: Pa
 
 def forget_refused(directory: Path, task: Task, settings: Settings) -> None:
     """Remove a run that an error ended before its base state was measured, if it began with another task or other
-    settings: the corrected task may have its directory."""
+    settings, so that the corrected task can use its directory."""
     if not is_run(directory) or refusal(directory) is None:
         return
     with Run.open(directory) as run:
@@ -74,7 +74,8 @@ def _differences(started: Started, task: Task, settings: Settings) -> list[str]:
 def _of_tasks(old: Task, new: Task) -> Iterator[str]:
     names = ["id", "statement", "goal_tests", "protected_paths", "instructions"]
     names += [] if new.goal_tests else ["goal_failing"]  # earlier versions set it for named tests, without an effect
-    replaced = new.workspace.nested or is_tool(new.test_command)  # by `agent.task.resolve_task`
+    # `agent.task.resolve_task` replaces such a command
+    replaced = new.workspace.nested or is_tool(new.test_command)
     yield from _of_fields(old, new, names if replaced else [*names, "test_command"])
     if old.base and new.base and old.base != new.base:
         yield _difference("the commit of the checkout", old.base, new.base)
@@ -109,7 +110,7 @@ def _of_fields(old: object, new: object, names: list[str], prefix: str = "") -> 
 
 
 def _difference(name: str, old: object, new: object) -> str:
-    """The two values, each from shortly before the place where long texts begin to differ."""
+    """Describe two values; long texts are shown from shortly before the place where they begin to differ."""
     if isinstance(old, str) and isinstance(new, str):
         pairs = enumerate(zip(old, new, strict=False))
         same = next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))

@@ -1,4 +1,4 @@
-"""Makes the sandbox that the settings ask for, or the best that works on this machine."""
+"""Makes the sandbox that the settings ask for, or the best one that works on this machine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 
 def make_provider(settings: Settings, store: Path) -> Provider:
-    """The sandbox that the settings ask for; `auto` is docker if an image is named, else this machine's own namespaces,
-    else docker. A store that holds states keeps the sandbox that made them.
+    """Make the sandbox that the settings ask for. `auto` is docker if an image is named, else this machine's own
+    namespaces, else docker. If the store holds states, the sandbox that made them is used again.
 
     Raises:
         sandboxes.SandboxUnavailable: none works here; the message says why.
@@ -35,8 +35,8 @@ def make_provider(settings: Settings, store: Path) -> Provider:
 
 
 def python_of(task: Task, store: Path) -> str:
-    """Which Python runs the tests of a run, given the store of its states, for people; empty if none does or the test
-    command says it itself."""
+    """Describe for people which Python runs the tests of a run, given the store of its states. Empty if no Python does,
+    or if the test command itself says which."""
     if framework_of(task.framework, task.test_command) not in OF_PYTHON or re.search(
         r"/python[\d.]*\b", task.test_command
     ):
@@ -51,7 +51,7 @@ def python_of(task: Task, store: Path) -> str:
 
 
 def _best(settings: SandboxSettings, store: Path) -> Provider:
-    """This machine's own namespaces, or containers if those do not work."""
+    """Make a sandbox of this machine's own namespaces, or of containers if those do not work."""
     from sandboxes.docker import provider as docker
     from sandboxes.namespace import provider as namespace
 
@@ -66,7 +66,8 @@ def _best(settings: SandboxSettings, store: Path) -> Provider:
 
 
 def _docker(settings: SandboxSettings, store: Path) -> Provider:
-    """Containers with the guest; without it, if the guest does not run in that image or on that engine."""
+    """Make a sandbox of containers with the guest, or without it if the guest does not run in that image or on that
+    engine."""
     from sandboxes.docker.provider import checked_provider, docker_provider
 
     if (store / "volume").exists():

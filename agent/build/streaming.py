@@ -19,8 +19,8 @@ def iter_solve(
 ) -> Iterator[Event | Result]:
     """Solve a task in a run directory, as `solve` does. Yields every event once it is recorded, and the `Result` last.
 
-    The search runs in its own thread and does not wait for the reader. If the iterator is closed early, `cancel` is
-    set, and the search ends as on any cancellation: the best patch so far is in the run directory, and the run can be
+    The search runs in its own thread and does not wait for the caller. If the iterator is closed early, `cancel` is
+    set, and the search ends like any cancelled one: the best patch so far is in the run directory, and the run can be
     resumed.
 
     Raises:

@@ -1,4 +1,5 @@
-"""Expansion: one selected operation, carried out. A child is proposed or merged and measured, or a node measured again.
+"""Expansion: carries out one selected operation. It proposes or merges a child and measures it, or measures a node
+again.
 
 Invariant: a policy is shown what was known when its expansion began, and nothing that other workers found meanwhile.
 """
@@ -40,21 +41,21 @@ from sandboxes import Sandbox, SandboxLost, Snapshot
 TURNS = 200
 """Turns after which an expansion is measured even if its policy would continue."""
 CACHED = {"__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache"}
-"""Folders that tests and other tools write to; no label names files in them."""
+"""Folders that tests and other tools write to. Labels do not name files in them."""
 FILES_NAMED = 5
-"""Changed files in the label of a state."""
+"""The maximum number of changed files in the label of a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What all expansions of one engine share."""
+    """The objects that all expansions of one engine share."""
 
     session: Session
     scorer: StagedScorer
     ends_after: Callable[[Expansion, int], bool]
     """Whether an expansion should end after so many turns, and be recorded in its current state."""
     lines: dict[tuple[NodeId, NodeId], Tried] = field(default_factory=dict)
-    """Lines of work that have ended, as policies are shown them, by their first and last node."""
+    """Lines of work that have ended, in the form that policies see, by their first and last node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Expansion:
 
     @property
     def policy_id(self) -> str:
-        """Empty if no policy is asked."""
+        """The id of the policy; empty if no policy is asked."""
         return self.policy.policy_id if self.policy else ""
 
     @property
@@ -105,7 +106,7 @@ class Expansion:
 
     @property
     def suspect(self) -> bool:
-        """Whether it may be what kills the process."""
+        """Whether this expansion may be the reason why processes were killed."""
         return self.lost >= SUSPECT
 
     @property
@@ -194,8 +195,8 @@ class Expansion:
         )
 
     def _is_over(self, taken: TurnsResult) -> bool:
-        """Whether a line of work is over for good. A search that repairs solutions may continue from one that was
-        submitted, while a goal test fails."""
+        """Whether a line of work has ended for good. A search that repairs solutions may continue from a submitted one
+        while a goal test fails."""
         submitted = any(step.submission for step in taken.steps)
         repairable = submitted and self.choice.kind in ("solution", "debug") and self.context.scorer.task.goal_tests
         return bool(taken.line_end) and not repairable
@@ -235,7 +236,7 @@ class Expansion:
         )
 
     def _patch(self, child: Node) -> str:
-        """The blob of a state's patch against the root, which is kept even if the state is removed."""
+        """Store a state's patch against the root, which is kept even if the state is removed. Returns its blob."""
         return self._run.journal.put_blob(self._components.provider.diff(self._tree.root.snapshot, child.snapshot))
 
     def _measure_again(self) -> Remeasured:
@@ -246,7 +247,7 @@ class Expansion:
         return Remeasured(node.id, evaluation, report, self._components.budget.elapsed_s, self.choice)
 
     def position(self, box: Sandbox, steps: tuple[Step, ...]) -> Position:
-        """What the policy is shown of a fork, after these turns."""
+        """Return what the policy sees of a fork after these turns."""
         session, run, tree = self.context.session, self._run, self._tree
         recall, provider, task, memo = (
             self._components.recall,
@@ -276,8 +277,8 @@ class Expansion:
         )
 
     def known_state(self, step: Step) -> Snapshot | None:
-        """Where the step led to from the same state, if it was taken there before. A `submit` counts by its answer, and
-        is carried out."""
+        """Return the state that the step led to when it was taken from the same state before. A `submit` is always
+        carried out, since its answer matters."""
         if any(isinstance(action, Submit) for action in step.actions):
             return None
         known = self._tree.proposals.child_for(self.node, proposal_of([step]))
@@ -313,7 +314,8 @@ class Expansion:
         return values
 
     def _tried(self, attempt: Attempt) -> Tried:
-        """An earlier expansion of the node, as the policy is shown it: the end of the line of work that it began."""
+        """Return an earlier expansion of the node in the form that the policy sees: the end of the line of work that it
+        started."""
         tree = self._tree
         if attempt.child is None or attempt.known:
             known = None if attempt.child is None else tree[attempt.child]
@@ -324,11 +326,11 @@ class Expansion:
         if not last.by_model or last.kind == "strategy":
             return Tried(last.label, node=last)
         if tree.pending_at(last.id) or tree.view(OpenLines, OpenLines).waits(last.id):
-            return Tried(last.label)  # it may still become right
+            return Tried(last.label)  # the line has not ended, and may still succeed
         return self._line(tree[self.node], last)
 
     def _line(self, begin: Node, last: Node) -> Tried:
-        """A line of work: all that it changed, and the model's last words on it."""
+        """Return a line of work: everything that it changed, and what the model said last."""
         key = begin.id, last.id
         if key not in self.context.lines:
             label = self._label(begin, replace(last, label=last.label.partition(": ")[2]))
@@ -337,7 +339,7 @@ class Expansion:
         return self.context.lines[key]
 
     def _label(self, before: Node, after: Node) -> str:
-        """The files that differ between two states, and the model's own words."""
+        """Return a label: the files that differ between two states, and the model's own words."""
         same = after.state_hash == before.state_hash
         changes = () if same else self._components.provider.changes(before.snapshot, after.snapshot)
         paths = [

@@ -1,7 +1,7 @@
 """Recipes: published systems by name, one TOML file each, with the settings or the commands that make them up.
 
-A recipe is the lowest layer of the settings: whatever is given beside it wins (`agent.config`). This package knows no
-search and no policy; it reads files.
+A recipe is the lowest layer of the settings: all other given settings override it (`agent.config`). This package only
+reads files; it does not know the searches and policies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What has to hold of a system, and the tests that show it, as `FILE::NAME`."""
+    """A property that a system must have, and the tests that show it, as `FILE::NAME`."""
 
     holds: str
     tests: tuple[str, ...]
@@ -47,20 +47,20 @@ class Recipe:
     title: str
     """The title of the paper."""
     reference: str
-    """Where the paper is; empty if that is not known."""
+    """Where to find the paper; empty if that is unknown."""
     summary: str
-    """What the system is, in one line."""
+    """What the system does, in one line."""
     group: str
     kind: Literal["search", "command"]
     """`search`: `--recipe NAME` runs it. `command`: it is about data, training or evaluation, and has commands."""
     command: tuple[str, ...]
-    """What to type, one command each."""
+    """The commands to type."""
     settings: Mapping[str, Any]
-    """The settings that make it up, as in a settings file; empty for a `command`."""
+    """The settings that it consists of, as in a settings file; empty for a `command`."""
     needs: Literal["", "model", "policies", "memory"]
-    """What the user has to name beside it."""
+    """What else the user has to name."""
     differs: tuple[str, ...]
-    """What is left out or done in another way, a sentence each."""
+    """What is left out or done differently, one sentence each."""
     checks: tuple[Check, ...]
 
 
@@ -78,10 +78,10 @@ def everything() -> tuple[Recipe, ...]:
 
 @cache
 def named(name: str) -> Recipe:
-    """The recipe of this name.
+    """Return the recipe with this name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such recipe.
     """
     known = names()
     if name not in known:
@@ -105,7 +105,7 @@ def named(name: str) -> Recipe:
 
 
 def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings by dotted key."""
+    """Return settings by their dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}

@@ -31,7 +31,7 @@ class Ballot:
 
 
 class Judge(Protocol):
-    """Prefers one of several candidates. Thread-safe."""
+    """Votes for one of several candidates. Thread-safe."""
 
     @property
     def name(self) -> str:
@@ -43,8 +43,8 @@ class Judge(Protocol):
         ...
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
-        """The preferred one of at least two candidates, shown in this order, with the results of their tests. The same
-        arguments give the same question.
+        """Vote for one of at least two candidates, which are shown in this order, with the results of their tests. The
+        same arguments give the same question.
 
         Raises:
             agent.budget.BudgetSpent: the question does not fit in what the run may spend.

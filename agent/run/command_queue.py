@@ -1,6 +1,7 @@
-"""A queue of orders for a search that another process runs: lines of a file in the run's directory.
+"""A queue of orders for a search that another process runs: a file in the run's directory, one order per line.
 
-Invariants: the engine records each order exactly once, whatever is killed when; a torn line is not an order.
+Invariants: the engine records each order exactly once, even if a process is killed at any moment; a torn line is not an
+order.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ INBOX = "steering.jsonl"
 
 
 def steer(directory: Path, order: Order) -> Literal["recorded", "queued"]:
-    """Give an order to a run. `recorded`: the run is stopped, and its next session obeys. `queued`: another process
-    holds the run and obeys before its next selection; if it ends before that, the next session obeys.
+    """Give an order to a run. `recorded`: the run is stopped, and its next session carries the order out. `queued`:
+    another process holds the run and carries the order out before its next selection; if it ends before that, the next
+    session does.
 
     Raises:
-        agent.errors.UsageError: the directory holds no run, or the order cannot be obeyed.
+        agent.errors.UsageError: the directory holds no run, or the order cannot be carried out.
         agent.errors.JournalError: the run cannot be read.
     """
     journal_of(directory)

@@ -1,7 +1,8 @@
-"""Orders that people, or a later round (`agent.solver.refine.local`), give a search. No search algorithm knows of them.
+"""Orders that people, or a later round (`agent.solver.refine.local`), give a search. Search algorithms do not know
+about them.
 
-Invariants: an order is an event like any other, so that a resumed search obeys as the first session would have; what
-was pruned is never expanded again; work in flight is left alone.
+Invariants: an order is an event like any other, so that a resumed search follows it as the first session would have; a
+pruned node is never expanded again; an order does not affect work in flight.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from agent.run.tree.node import NodeId
 from agent.run.tree.tree import Tree
 
 HINT_BYTES = 10_000
-"""A longer hint is refused."""
+"""The maximum size of a hint, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class Order:
     """One order, given by a person or by a diagnosis."""
 
     act: Literal["fork", "prune", "pin", "unpin"]
-    """`fork`: expand the node next, once. `prune`: expand neither it nor anything below it any more. `pin`: expand
-    nothing but it and what is below it, while any of that can be expanded. `unpin`: take a pin back."""
+    """`fork`: expand the node next, once. `prune`: stop expanding the node and its descendants. `pin`: expand only the
+    node and its descendants, while any of them can be expanded. `unpin`: remove a pin."""
     node: NodeId
     hint: str = ""
     """For `fork`: what the policy should try. It belongs to that one expansion."""
@@ -42,7 +43,7 @@ class Steering:
         self.pins: list[NodeId] = []
         """Pinned nodes; the last one with an expandable node is in force."""
         self.inbox_bytes = 0
-        """How many bytes of the queue file were read."""
+        """How many bytes of the queue file have been read."""
         self._given = 0
 
     def give(self, order: Order, tree: Tree, inbox_bytes: int) -> None:
@@ -63,7 +64,7 @@ class Steering:
             self.forks.pop(choice.order, None)
 
     def waiting(self, tree: Tree) -> Iterator[tuple[int, Order]]:
-        """The forks that can still be obeyed, with their numbers, oldest first."""
+        """Yield the fork orders that can still be carried out, with their numbers, oldest first."""
         return ((number, order) for number, order in self.forks.items() if tree.expandable(order.node))
 
     def pin(self, tree: Tree) -> NodeId | None:
@@ -72,7 +73,7 @@ class Steering:
 
 
 def check(order: Order, tree: Tree, steering: Steering) -> None:
-    """Check that an order can be obeyed.
+    """Check that an order can be carried out.
 
     Raises:
         agent.errors.UsageError: it cannot; the message says why, and what to do instead.

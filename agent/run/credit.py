@@ -36,8 +36,8 @@ class Credit:
 
 
 def succeeded(run: Run, node: NodeId) -> bool:
-    """Whether a state is what was wanted, as far as the run knows: it is solved and no verification refuted it, or it
-    was submitted (`submitted`)."""
+    """Whether a state is a success as far as the run knows: it is solved and no verification refuted it, or it was
+    submitted (`submitted`)."""
     return run.solved(node) or submitted(run, node)
 
 
@@ -56,13 +56,14 @@ def success_rate(run: Run) -> float | None:
 
 
 def goals_known(run: Run) -> bool:
-    """Whether the run can tell if a state solves the task: its task says which tests have to pass, or a state did."""
+    """Whether the run can tell if a state solves the task: its task says which tests have to pass, or a state is
+    solved."""
     task = task_of(run)
     return bool(task.goal_tests) or task.goal_failing or bool(run.tree.solved)
 
 
 def outcome(run: Run, by: OutcomeKind = "solved") -> Callable[[Node], float]:
-    """The outcome of a leaf, in [0, 1]; 1 only if it succeeded."""
+    """Return a function for the outcome of a leaf, in [0, 1]; 1 only if the leaf succeeded."""
 
     def found(leaf: Node) -> float:
         right = succeeded(run, leaf.id)
@@ -72,7 +73,7 @@ def outcome(run: Run, by: OutcomeKind = "solved") -> Callable[[Node], float]:
 
 
 def mean_values(run: Run) -> dict[NodeId, float]:
-    """The mean value of the states of each subtree, in which one that was `submitted` counts as 1."""
+    """Compute the mean value of the states of each subtree; a state that was `submitted` counts as 1."""
     sums: dict[NodeId, float] = {}
     for node in reversed(list(run.tree)):
         own = 1.0 if submitted(run, node.id) else node.value
@@ -81,8 +82,8 @@ def mean_values(run: Run) -> dict[NodeId, float]:
 
 
 def node_credit(tree: Tree, of: Callable[[Node], float]) -> dict[NodeId, Credit]:
-    """The credit of every node; `of` gives the outcome of a leaf. A node's credit is the mean of its children's, each
-    counted as often as it has leaves (the Monte Carlo values of TreePS-RAG, arXiv 2601.06922)."""
+    """Compute the credit of every node; `of` returns the outcome of a leaf. A node's credit is the mean of its
+    children's credits, weighted by their numbers of leaves (the Monte Carlo values of TreePS-RAG, arXiv 2601.06922)."""
     credit: dict[NodeId, Credit] = {}
     for node in reversed(list(tree)):
         below = [credit[child.id] for child in tree.children(node.id)]

@@ -1,7 +1,7 @@
 """Cross tests: how the new tests of each candidate end with the patches of the others.
 
-Invariant: a test counts if it fails in the root state and passes with its author's patch and with one that changes the
-sources differently: a test that only its author passes may share its author's mistake.
+Invariant: a test counts only if it fails in the root state and passes both with its author's patch and with a patch
+that changes the sources differently. A test that only its author's patch passes may share its author's mistake.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from agent.run.tree.node import ROOT, NodeId
 
 Cell = Literal["passed", "failed", "invalid"]
-"""How a test ended: it passed, it failed in what it tests, or it did not get that far."""
+"""The result of a test: it passed, its own checks failed, or it did not run far enough to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Row:
     cells: Mapping[NodeId, Mapping[str, Cell]]
     """The result of each test in each state; `ROOT` is the root state."""
     kin: frozenset[NodeId]
-    """The authors, and the candidates that change the sources as one of them does."""
+    """The authors, and the candidates that change the sources in the same way as one of them."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -35,12 +35,12 @@ class Row:
 
     @property
     def agreed(self) -> tuple[str, ...]:
-        """The tests that count."""
+        """The tests that count (see the module's invariant)."""
         strangers = self.cells.keys() - self.kin - {ROOT}
         return tuple(test for test in self.shown if any(self.cells[other][test] == "passed" for other in strangers))
 
     def failed(self, node: NodeId) -> float:
-        """The share of the tests that count which fail with a candidate's patch, in [0, 1]."""
+        """Return the share, in [0, 1], of the counting tests that fail with a candidate's patch."""
         return sum(self.cells[node][test] == "failed" for test in self.agreed) / len(self.agreed)
 
 
@@ -51,8 +51,8 @@ class Matrix:
     rows: tuple[Row, ...] = ()
 
     def scores(self, nodes: Sequence[NodeId]) -> dict[NodeId, float]:
-        """The share of the tests that count which each candidate does not fail, in [0, 1]. All authors weigh the same.
-        1 for all candidates if no test counts."""
+        """Return for each candidate the share, in [0, 1], of the counting tests that it does not fail. All authors have
+        the same weight. If no test counts, all candidates have 1."""
         telling = [row for row in self.rows if row.agreed]
         return {node: 1.0 - sum(row.failed(node) for row in telling) / max(1, len(telling)) for node in nodes}
 

@@ -37,8 +37,8 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Measurements were used, or a model call failed that costs something. `what` says for what: `tests`, or the
-    purpose of the call. Journals of earlier versions hold all model calls in this form."""
+    """Measurements were used, or a failed model call cost something. `what` says what for: `tests`, or the purpose of
+    the call. Journals of earlier versions hold all model calls in this form."""
 
     usage: Usage
     what: str = ""
@@ -48,13 +48,13 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A model was asked and has answered. `answer.usage` is what that cost."""
+    """A model was asked and has answered. `answer.usage` is the cost."""
 
     model: str
     request: str
-    """The digest of all that the answer depends on (`agent.engine.model_calls.Request`)."""
+    """The digest of everything that the answer depends on (`agent.engine.model_calls.Request`)."""
     conversation: Passage
-    """The tools and the messages; `agent.run.run.Run.conversations` has them whole."""
+    """The tools and the messages; `agent.run.run.Run.conversations` has the whole of them."""
     sampling: dict[str, Any]
     answer: Completion
     node: NodeId | None = None
@@ -97,11 +97,11 @@ class Begun:
     policy_id: str = ""
     """The policy that proposes; empty if no policy is asked."""
     nodes: int = 0
-    """How many nodes there were when it first began: its policy is shown no later ones."""
+    """How many nodes there were when it first began; its policy sees no later ones."""
     attempts: int = 0
-    """How many expansions of the node had ended then: its policy is shown no later ones."""
+    """How many expansions of the node had ended then; its policy sees no later ones."""
     elapsed_s: float | None = None
-    """Seconds of all sessions at its start; None if an earlier version wrote the run."""
+    """The run's time, in seconds of all sessions, at its start; None if an earlier version wrote the run."""
     kind: Literal["begun"] = "begun"
 
     @property
@@ -183,9 +183,9 @@ class Exhausted:
 
     node: NodeId
     policy_id: str = ""
-    """The policy that has nothing left there; empty: all of them."""
+    """The policy that has nothing left to propose; empty: all policies."""
     flight: ScheduleEntry | None = None
-    """Set where this ended an expansion."""
+    """The place of the expansion that this event ended; None if it ended none."""
     kind: Literal["exhausted"] = "exhausted"
 
 
@@ -205,13 +205,13 @@ class Steered:
 
     order: Order
     inbox_bytes: int = 0
-    """How many bytes of the queue file (`agent.run.command_queue`) had been read then, this order included."""
+    """How many bytes of the queue file (`agent.run.command_queue`) had been read, this order included."""
     kind: Literal["steered"] = "steered"
 
 
 @dataclass(frozen=True, slots=True)
 class Summarised:
-    """A rollout was put into words."""
+    """A rollout was summarised."""
 
     summary: Summary
     kind: Literal["summarised"] = "summarised"
@@ -230,13 +230,13 @@ class Round:
     """A further round of rollouts from the root began, with what the earlier ones learned."""
 
     number: int
-    """From 2: the first round has no event."""
+    """The number of the round, from 2: the first round has no event."""
     first: NodeId
     """The id that its first node gets."""
     briefing: Briefing | None = None
     """None: the round reads nothing about earlier ones."""
     repairs: tuple[Order, ...] = ()
-    """Where rollouts begin that do not begin at the root (`agent.solver.refine.local`)."""
+    """The starting points of rollouts that do not begin at the root (`agent.solver.refine.local`)."""
     kind: Literal["round"] = "round"
 
 

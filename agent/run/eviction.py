@@ -1,6 +1,7 @@
-"""Eviction: states that no search needs any more are discarded when the disk is full. Their patches are kept.
+"""Eviction: when the disk is full, states that no search needs any more are discarded. Their patches are kept.
 
-A discarded node stays in the tree, with its patch in the journal; forking it says that its state was discarded.
+The node of a discarded state stays in the tree, with its patch in the journal. An attempt to fork it reports that its
+state was discarded.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ DISCARDED = "discarded"
 
 
 def kept_patch(run: Run, node: NodeId) -> str:
-    """The blob of a state's patch against the base state: of one that a model or a merge made, and of others where they
-    were discarded or verified; else empty."""
+    """Return the blob of a state's patch against the base state. States made by a model or a merge have one, and others
+    if they were discarded or verified; else the result is empty."""
     discarded = run.note(node, DISCARDED) or {}
     return run.tree[node].patch or discarded.get("patch", "") or (run.verdict(node) or {}).get("patch", "")
 
@@ -47,15 +48,15 @@ def make_room(provider: Provider, run: Run, unchanged: AbstractContextManager[ob
 
 
 def forget_unrecorded(provider: Provider, base: Snapshot, *runs: Run) -> None:
-    """Discard snapshots that no node holds, which a killed session left. Only for a provider that keeps the states of
-    these runs alone."""
+    """Discard the snapshots that a killed session left and no node holds. Only for a provider whose store has no states
+    of other runs."""
     kept = [node.snapshot for run in runs for node in run.tree if run.note(node.id, DISCARDED) is None]
     provider.retain([base, *kept])
 
 
 def dispensable(run: Run) -> dict[Snapshot, list[Node]]:
-    """States that can be discarded, each with the nodes that hold it: no search selects these nodes any more, and no
-    patch is taken from them. A node whose edit changed nothing holds the state of its parent."""
+    """Return the states that can be discarded, each with the nodes that hold it: no search selects these nodes any
+    more, and no patch is taken from them. A node whose edit changed nothing holds the state of its parent."""
     there = [node for node in run.tree if run.note(node.id, DISCARDED) is None]
     needed = {node.snapshot for node in there if _needed(run, node.id)}
     going: dict[Snapshot, list[Node]] = {}
@@ -73,7 +74,8 @@ def _needed(run: Run, node_id: NodeId) -> bool:
 
 
 def _discard(provider: Provider, run: Run, state: Snapshot, nodes: Iterable[Node]) -> None:
-    """Keep the patch, record the decision, discard the state, in this order: an interruption loses nothing."""
+    """Keep the patch, record the decision and discard the state, in this order, so that an interruption loses
+    nothing."""
     patch = run.journal.put_blob(provider.diff(run.tree.root.snapshot, state))
     for node in nodes:
         run.record(Noted(node.id, DISCARDED, {"patch": patch}))

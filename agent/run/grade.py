@@ -1,6 +1,7 @@
 """Grades: how good an answer is, from a diff that nobody submitted to a patch with which the goal tests pass.
 
-Invariant: a diff is never thrown away. What it broke lowers its grade; only a manipulation of the tests takes it out.
+Invariant: a diff is never thrown away. Tests that it breaks lower its grade; only a manipulation of the tests
+disqualifies it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ class Grade(IntEnum):
     UNFINISHED = 1
     """A diff that was not submitted, or with which a known goal still fails."""
     BROKEN = 2
-    """Submitted, and it breaks tests without saying why they are wrong."""
+    """Submitted, and it breaks tests that the submission does not declare to be wrong."""
     DECLARED = 3
-    """Submitted, and the submission says of each test that it breaks why the issue contradicts that test."""
+    """Submitted, and for each test that it breaks, the submission says why the issue contradicts that test."""
     SUBMITTED = 4
     """Submitted in a run without known goals, and it breaks nothing."""
     SOLVED = 5

@@ -15,9 +15,9 @@ from agent.run.schedule import ScheduleEntry
 from agent.run.tree.node import Work
 
 TRIES = 3
-"""An expansion that was lost this often has failed and is not restarted."""
+"""An expansion that was lost this often counts as failed and is not restarted."""
 SUSPECT = 2
-"""An expansion that was lost this often is carried out alone, so that it takes no other with it."""
+"""An expansion that was lost this often is carried out alone, so that it cannot take others down with it."""
 
 
 class InProgress:
@@ -31,8 +31,7 @@ class InProgress:
         self._first: dict[Work, int] = {}
 
     def __iter__(self) -> Iterator[Begun]:
-        """The begin events of all that is in progress, in the order in which the expansions began for the first
-        time."""
+        """Yield the begin events of all expansions in progress, in the order in which they began for the first time."""
         return iter(tuple(self._open.values()))
 
     def next_index(self, work: Work) -> int:
@@ -44,7 +43,7 @@ class InProgress:
         return self._first.get(work, 0)
 
     def times(self, begun: Begun) -> int:
-        """How often the expansion has started since a session last ended by itself."""
+        """How often the expansion has started since a session last ended normally."""
         return self._times[begun.work, begun.index]
 
     def began_s(self, flight: ScheduleEntry | None) -> float | None:
@@ -68,11 +67,11 @@ class InProgress:
             del self._open[key], self._times[key]
 
     def end_session(self) -> None:
-        """Note that a session ended by itself: what it left in progress did not kill it."""
+        """Note that a session ended normally: the expansions that it left in progress did not kill it."""
         self._times.clear()
 
     def begin_round(self) -> None:
-        """Drop the expansions that earlier rounds left in progress: they are not restarted."""
+        """Forget the expansions that earlier rounds left in progress; they are not restarted."""
         self._open.clear()
         self._by_number.clear()
         self._times.clear()

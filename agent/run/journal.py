@@ -19,9 +19,9 @@ from agent.parsing import adapter, loads, reason
 from agent.run.events import Begun, Event
 
 _BLOB = re.compile("[0-9a-f]{64}")
-"""Blob names that cannot lead out of the folder."""
+"""Valid names of blobs; they cannot lead out of the folder."""
 _LONG = re.compile(rb"[0-9]{19}")
-"""A line with so many digits in a row may hold a number that no event has; only such lines are checked for it."""
+"""A run of digits so long that it may be a number no event has. Only lines with one are checked for that."""
 
 
 def encode(event: Event) -> bytes:
@@ -30,7 +30,7 @@ def encode(event: Event) -> bytes:
 
 
 def decode(line: bytes) -> Event:
-    """Raises ValueError when the line is not an event."""
+    """Return the event of a line. Raises ValueError if the line is not an event."""
     numbers: dict[str, Callable[[str], Any]] = {"parse_float": _finite, "parse_constant": _finite}
     if _LONG.search(line):
         numbers["parse_int"] = _small
@@ -61,12 +61,14 @@ def read_events(path: Path) -> Iterator[Event]:
         try:
             yield decode(line)
         except ValueError as error:
-            said = f"cannot be read, since the journal is damaged or of another version of ramify: {reason(error)}"
-            raise JournalError(f"{path}:{number} {said}") from error
+            raise JournalError(
+                f"{path}:{number} cannot be read, since the journal is damaged or was written by another version of "
+                f"ramify: {reason(error)}"
+            ) from error
 
 
 def _create_for_appending(directory: Path) -> IO[bytes]:
-    """The journal of a run directory, created if it does not exist."""
+    """Open the journal of a run directory for appending; create it if it does not exist."""
     try:
         (directory / "blobs").mkdir(parents=True, exist_ok=True)
         return (directory / "journal.jsonl").open("a+b", buffering=0)
@@ -114,8 +116,8 @@ class Journal:
         return list(read_events(self.path))
 
     def append(self, event: Event) -> None:
-        """Write one event and wait until it is on disk. It does not wait for a `Begun` event: if the machine
-        fails, the choice is made again."""
+        """Write one event and wait until it is on disk, except for a `Begun` event: if the machine fails, that choice
+        is made again."""
         line = encode(event)
         with self._lock:
             append(self._file, line, sync=not isinstance(event, Begun))
@@ -131,7 +133,7 @@ class Journal:
         return name
 
     def get_blob(self, name: str) -> bytes:
-        """What `put_blob` stored.
+        """Return the bytes that `put_blob` stored.
 
         Raises:
             BlobLost: it is missing, or its content does not match its name.

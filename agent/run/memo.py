@@ -1,4 +1,4 @@
-"""Memo: facts that a run finds out once and reads from its journal after that."""
+"""Memo: facts that a run finds out once and then reads from its journal."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from collections.abc import Callable
 from typing import Any
 
 Memo = Callable[[str, Callable[[], Any]], Any]
-"""What a run knows under a key, as JSON has it; found by the function the first time, and recorded."""
+"""Returns what a run knows under a key, as JSON data. The function finds it out the first time; then it is recorded."""

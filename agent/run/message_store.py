@@ -1,6 +1,7 @@
-"""Message store: each message is kept once, and each conversation as what it adds to an earlier one.
+"""Message store: each message is stored once, and each conversation as the messages that it adds to an earlier one.
 
-Invariants: what is stored of a conversation is linear in what is new in it; `whole` gives back exactly what was stored.
+Invariants: the size of what is stored for a conversation is linear in what is new in it; `whole` returns exactly what
+was stored.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a conversation adds to a stored one."""
+    """The values that a conversation adds to a stored one."""
 
     digest: str
     """The SHA-256, in hex, of all values of the conversation in order."""
@@ -31,7 +32,7 @@ class Conversations:
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self._ends: dict[str, tuple[str, str]] = {}
-        """For each beginning: the one without its last value, and the digest of that value."""
+        """For each beginning: the digest of the same without its last value, and the digest of that value."""
 
     def shorten(self, values: Sequence[Any]) -> Passage:
         """The passage to store for a conversation."""
@@ -45,7 +46,7 @@ class Conversations:
         return Passage(beginnings[-1], beginnings[known], new)
 
     def learn(self, passage: Passage) -> None:
-        """Take in a passage that was stored."""
+        """Add a stored passage."""
         beginning = passage.after
         for value in passage.new:
             name = value if isinstance(value, str) else self.learn_value(value)
@@ -54,7 +55,7 @@ class Conversations:
             beginning = longer
 
     def learn_value(self, value: Any) -> str:
-        """Take in a value that was stored; returns its digest."""
+        """Add a stored value. Returns its digest."""
         name = digest_of(value)
         self._values.setdefault(name, value)
         return name
@@ -78,7 +79,7 @@ class Conversations:
             digest, _ = self._ends[digest]
 
     def value(self, name: str) -> Any:
-        """The value of that digest. Raises KeyError when it was not stored."""
+        """Return the value with that digest. Raises KeyError if it was not stored."""
         return self._values[name]
 
 

@@ -23,7 +23,7 @@ PARTS = "parts"
 
 
 def name_of(run: Path) -> str:
-    """What `ramify runs` calls a run: its name in `runs_dir()`, or its directory."""
+    """Return the name of a run in `ramify runs`: its name in `runs_dir()`, or its directory."""
     return run.name if run.parent == runs_dir() else str(run)
 
 
@@ -33,12 +33,12 @@ def is_run(directory: Path) -> bool:
 
 
 def is_begun(run: Path) -> bool:
-    """Whether a run has a base state, so that it can be resumed."""
+    """Whether a run got as far as its base state, so that it can be resumed."""
     return any(isinstance(event, Started) for event in read_events(journal_of(run)))
 
 
 def runs_dir() -> Path:
-    """The directory of runs without `--out`."""
+    """The directory for runs without `--out`."""
     return state_dir() / "runs"
 
 
@@ -48,7 +48,7 @@ def _elsewhere() -> Path:
 
 
 def note_run(run: Path) -> None:
-    """Let `known_runs` find a run that is not in `runs_dir()`, unless the note cannot be written."""
+    """Note a run outside `runs_dir()`, so that `known_runs` finds it. Does nothing if the note cannot be written."""
     place = os.path.abspath(run)  # noqa: PTH100  # without `..`
     if Path(place).parent == runs_dir():
         return
@@ -59,13 +59,13 @@ def note_run(run: Path) -> None:
 
 
 def known_runs() -> list[Path]:
-    """The runs in `runs_dir()` and those that were noted, the one that changed last first."""
+    """Return the runs in `runs_dir()` and the noted ones, the most recently changed first."""
     noted = map(Path, map(os.fsdecode, _elsewhere().read_bytes().splitlines())) if _elsewhere().is_file() else ()
     return newest_first((*(journal.parent for journal in runs_dir().glob("*/journal.jsonl")), *noted))
 
 
 def newest_first(runs: Iterable[Path]) -> list[Path]:
-    """Those of the directories that hold a run, the one that changed last first."""
+    """Return the directories that hold a run, the most recently changed first."""
     changed = dict[Path, float]()
     for run in runs:
         with suppress(OSError):  # it is being removed
@@ -91,8 +91,8 @@ def runs_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def refusal(run: Path) -> str | None:
-    """Why nothing can come of a run: it was ended by an error, or recorded nothing, before its base state was
-    measured. None if it can be shown and resumed."""
+    """Return why a run cannot be shown or resumed: before its base state was measured, an error ended it or nothing was
+    recorded. None if it can."""
     last = None
     try:
         for last in read_events(run / "journal.jsonl"):
@@ -106,16 +106,16 @@ def refusal(run: Path) -> str | None:
 
 
 def find_run(name: Path) -> Path:
-    """The run of this name, the newest if there are several; `name` itself if there is none."""
+    """Return the run with this name, the newest if there are several; `name` itself if there is none."""
     return next((run for run in known_runs() if run.name == str(name)), name)
 
 
 def new_run_dir(wanted: Path | None, name: str) -> Path:
-    """The directory of a new run: `wanted`, or one under `runs_dir()` named by the time and the issue. A run
-    directory with an empty journal is used again.
+    """Return the directory for a new run: `wanted`, or one under `runs_dir()` named by the time and the issue. A run
+    directory with an empty journal is reused.
 
     Raises:
-        agent.errors.UsageError: it exists already.
+        agent.errors.UsageError: it exists and is not empty.
     """
     if wanted is None:
         wanted = runs_dir() / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{name}"
@@ -136,7 +136,7 @@ def slug(text: str) -> str:
 
 
 def begun(run: Path) -> Started:
-    """How a run began.
+    """Return the event with which a run began.
 
     Raises:
         agent.errors.UsageError: there is no such run, or it ended before its base state was made.
@@ -148,7 +148,7 @@ def begun(run: Path) -> Started:
 
 
 def checkout_of(run: Path, otherwise: str) -> Path:
-    """The checkout that a run began from; `otherwise` is the remedy in the error.
+    """Return the checkout that a run began from. `otherwise` is the remedy that the error names.
 
     Raises:
         agent.errors.UsageError: there is no such run, or it began from an image.

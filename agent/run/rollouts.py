@@ -1,4 +1,4 @@
-"""Rollouts: the ways from the root to a leaf, with a summary and the patch that each offers."""
+"""Rollouts: the paths from the root to a leaf, each with a summary and the patch that it offers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Rollout:
     path: tuple[NodeId, ...]
     """The root first, the leaf last, along edit parents."""
     best: NodeId
-    """The node of the path whose patch is offered, never the root: the submitted one, else the one of highest value;
-    among equals the last in a conversation, and the first of single edits. Candidates (`is_candidate`) go before all
-    others."""
+    """The node of the path whose patch is offered, never the root: the submitted one, else the one of highest value.
+    Among equals, it is the last one of a conversation but the first one of single edits. Candidates (`is_candidate`)
+    come before all others."""
     round: int
     """The round in which its leaf was recorded, from 1."""
 
@@ -53,7 +53,7 @@ class Summary:
     tests_passed: tuple[str, ...] = ()
     """Tests that fail in the base state and pass in the best state."""
     tests_failed: tuple[str, ...] = ()
-    """Goal tests that still fail there, and tests that pass in the base state and fail there."""
+    """Goal tests that still fail in the best state, and tests that pass in the base state and fail in it."""
     progress: str = ""
     failure_modes: tuple[str, ...] = ()
     risks: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Summary:
     insights: tuple[str, ...] = ()
     """What another attempt can use."""
     patch_blob: str = ""
-    """The best state's patch, by its name in the run's blobs."""
+    """The name of the blob with the best state's patch."""
     contradictions: tuple[str, ...] = ()
     """Where a model's summary contradicts the journal."""
 
@@ -72,7 +72,7 @@ class Candidate:
 
     rollout: Rollout
     patch: bytes
-    """Against the base state, as git has it."""
+    """A git patch against the base state."""
     evaluation: Evaluation
     summary: Summary
     grade: Grade
@@ -84,7 +84,7 @@ class Candidate:
 
     @property
     def node(self) -> NodeId:
-        """The node of the patch; ballots name it."""
+        """The node whose patch it is; ballots name it."""
         return self.rollout.best
 
 

@@ -49,14 +49,14 @@ from agent.run.verdict import VERDICT, VerdictNote
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a run had come at a moment."""
+    """How far a run had progressed at some moment."""
 
     usage: Usage = field(default_factory=Usage)
     elapsed_s: float = 0.0
     expansions: int = 0
     """Expansions that had ended, with any result."""
     repeats: int = 0
-    """How many of those expansions led to a node that the tree had."""
+    """How many of those expansions led to a node that the tree already had."""
 
 
 class Run:
@@ -76,11 +76,11 @@ class Run:
         """All requests that a server rejected, oldest first."""
         self.conversations = Conversations()
         self.begun_count = 0
-        """How many expansions have started, as far as the journal says."""
+        """How many expansions have started, according to the journal."""
         self.in_progress = InProgress()
         self.elapsed_s = 0.0
         self.node_seconds: dict[NodeId, float] = {}
-        """Seconds from the beginning of the expansion to the recorded state, if the journal says so."""
+        """Seconds from the start of the expansion to the recording of its state, if the journal has both times."""
         self.notes: dict[tuple[NodeId, str], Any] = {}
         self.steering = Steering()
         self.summaries: dict[tuple[NodeId, str], Summary] = {}
@@ -91,11 +91,12 @@ class Run:
         """The rounds after the first."""
         self._since = RoundStart()
         self.marks: list[Mark] = []
-        """How far the run had come when each of those rounds began."""
+        """How far the run had progressed when each of those rounds began."""
         self.repeated: list[NodeId] = []
-        """For each expansion that led to a node that the tree had: that node, oldest first."""
+        """The nodes that expansions led to although the tree already had them: one entry per expansion, oldest
+        first."""
         self.earlier_proposals: frozenset[str] = frozenset()
-        """What earlier rounds proposed at the root, in canonical form (`agent.run.tree.tree.proposal_of`)."""
+        """The proposals of earlier rounds at the root, in canonical form (`agent.run.tree.tree.proposal_of`)."""
         self._lock = threading.RLock()
         try:
             for event in journal.events() if events is None else events:
@@ -109,7 +110,7 @@ class Run:
 
     @classmethod
     def open(cls, directory: Path) -> Run:
-        """Open a run directory, making it when it does not exist.
+        """Open a run directory; create it if it does not exist.
 
         Raises:
             JournalError: another process holds it, or it cannot be read, or its events do not fit together.
@@ -118,8 +119,8 @@ class Run:
 
     @classmethod
     def read(cls, directory: Path, events: Iterable[Event] | None = None) -> Run:
-        """A run as recorded so far, read-only; another process may hold it. `events`: the events of its journal, where
-        they have been read already.
+        """Read a run as recorded so far, without changing it; another process may hold it. `events`: the events of its
+        journal, if they have been read already.
 
         Raises:
             JournalError: it cannot be read, or its events do not fit together.
@@ -156,7 +157,7 @@ class Run:
 
     @property
     def mark(self) -> Mark:
-        """How far the run has come."""
+        """How far the run has progressed."""
         return Mark(self.usage, self.elapsed_s, self.tree.ended_expansions, len(self.repeated))
 
     @property
@@ -172,12 +173,14 @@ class Run:
     @property
     def round_tree(self) -> TreePart | None:
         """The part of the tree that a search sees in a round after the first: the root, as if nothing had been tried
-        there, and what the round has added. None in the first round: the search sees the whole tree."""
+        there, and the nodes that the round has added. None in the first round, in which the search sees the whole
+        tree."""
         since = self._since
         return self.tree.view(since, lambda whole: TreePart(whole, ROOT, since)) if self.rounds else None
 
     def attempts(self, node: NodeId) -> tuple[Attempt, ...]:
-        """The results of the expansions of a node, oldest first; for the root, those of the current round only."""
+        """Return the results of the expansions of a node, oldest first; for the root, only those of the current
+        round."""
         return self.tree.attempts(node)[self._since.attempts if node == ROOT else 0 :]
 
     def begun_in_earlier_rounds(self, node: NodeId, policy_id: str) -> int:
@@ -192,7 +195,8 @@ class Run:
         return max(self.tree.begun(*work), self.in_progress.next_index(work))
 
     def children(self, node: NodeId) -> list[Node]:
-        """The nodes whose edit was made in a state, oldest first; for the root, those of the current round only."""
+        """Return the nodes whose edit was made in a state, oldest first; for the root, only those of the current
+        round."""
         return [child for child in self.tree.children(node) if node != ROOT or child.id >= self._since.nodes]
 
     def solved(self, node: NodeId) -> bool:

@@ -1,6 +1,6 @@
 """Schedules: when expansions started and ended relative to each other, so that one worker can repeat what several did.
 
-Invariant: an expansion knows what had ended when it began, and is in flight from then until it ends.
+Invariant: an expansion sees the results that existed when it began, and counts as in flight from then until it ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ScheduleEntry:
     """How many had started when the engine was last idle. Those that had started before and not ended by then were
     lost."""
     cut: int | None = None
-    """The turns after which it was ended because the search had to stop; None: it ended by itself."""
+    """The number of turns after which it was ended because the search had to stop; None: it ended by itself."""
 
 
 Schedule = Sequence[tuple[ScheduleEntry, ...]]

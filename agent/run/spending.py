@@ -26,7 +26,7 @@ _ACTIVITIES: dict[str, Activity] = {
 
 
 def activity_of(event: Asked | Spent) -> Activity:
-    """What a cost was for."""
+    """Return the activity that a cost was for."""
     if isinstance(event, Asked):
         return _ACTIVITIES.get(event.purpose, "judge")
     return _ACTIVITIES.get(event.what, "measure")
@@ -47,7 +47,7 @@ def seconds_of_lines(node_seconds: Mapping[NodeId, float], rollouts: Sequence[Ro
 
 
 def _own(rollouts: Sequence[Rollout]) -> Iterator[list[NodeId]]:
-    """The states of each rollout that no earlier one has."""
+    """Yield for each rollout its states that no earlier rollout has."""
     counted = set[NodeId]()
     for rollout in rollouts:
         yield [node_id for node_id in rollout.path if node_id not in counted]

@@ -1,4 +1,5 @@
-"""Temporary snapshots: states that a piece of work takes on its way, discarded at its end unless a node holds them."""
+"""Temporary snapshots: states that a piece of work takes along the way. They are discarded at its end unless a node
+holds them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ log = logging.getLogger(__name__)
 
 
 class TemporarySnapshots:
-    """A block at the end of which the snapshots that were taken in it and not kept are discarded. For one thread.
+    """A context manager. At the end of its block, snapshots that were taken in it and not kept are discarded. For one
+    thread.
 
     No lease on such a snapshot may be open at the end of the block.
     """
@@ -22,16 +24,16 @@ class TemporarySnapshots:
         self._snapshots: list[Snapshot] = []
 
     def take(self, box: Sandbox) -> Snapshot:
-        """A snapshot of the fork, discarded at the end of the block unless it is kept."""
+        """Take a snapshot of the fork, which is discarded at the end of the block unless it is kept."""
         return self.add(box.snapshot())
 
     def add(self, snapshot: Snapshot) -> Snapshot:
-        """Discard this snapshot as well, which was taken elsewhere."""
+        """Also discard this snapshot, which was taken elsewhere, unless it is kept."""
         self._snapshots.append(snapshot)
         return snapshot
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Do not discard this snapshot. Called before its node is recorded, so that no node lacks its state."""
+        """Keep this snapshot. Call it before its node is recorded, so that no node lacks its state."""
         self._snapshots = [other for other in self._snapshots if other != snapshot]
 
     def __iter__(self) -> Iterator[Snapshot]:

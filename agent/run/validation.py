@@ -89,7 +89,7 @@ def require_sound(event: Event, nodes: int) -> None:
         case Noted() if event.key in _NOTES:
             adapter(_NOTES[event.key]).validate_python(event.data)
         case Ended() if event.stop not in Stop.__members__ or event.status not in get_args(Status):
-            raise ValueError(f"a run does not end as {event.status!r} by {event.stop!r}")
+            raise ValueError(f"a run cannot end with the status {event.status!r} and the stop {event.stop!r}")
 
 
 def _named(event: Event) -> Iterator[NodeId]:

@@ -26,4 +26,4 @@ class VerdictNote(TypedDict, total=False):
     flaky: list[str]
     remarks: list[str]
     scope: str
-    """Which tests the verdict rests on; empty: all."""
+    """Which tests the verdict rests on; empty: all tests."""

@@ -21,6 +21,6 @@ class Search(Protocol):
     """
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """What to do next, or None when nothing should start now. `tree.expandable` holds for the chosen node, except
-        for a `fuse`, which needs no proposal."""
+        """Return what to do next, or None if nothing should start now. `tree.expandable` is true for the chosen node,
+        except for a `fuse`, which needs no proposal."""
         ...

@@ -40,8 +40,9 @@ class Adaptive:
     tau2: float = 0.1
     """Scale of the prior of the variance, above 0."""
     arms: int = 4
-    """Only this many children, those with the highest means, get a draw, so that a wide node costs no more than
-    another. With more arms, less of the work goes to the best child. Our own choice; AB-MCTS draws for all children."""
+    """Only this many children, those with the highest means, get a draw, so that a wide node costs no more time than a
+    narrow one. With more arms, less of the work goes to the best child. Our own choice; AB-MCTS draws for all
+    children."""
 
     def __post_init__(self) -> None:
         require_one_of(self, prior=("normal", "beta"))
@@ -87,11 +88,11 @@ class _Arms:
         self._own: list[tuple[int, ...]] = []
         """For each node, the number of its expansions and the sums of their values and squared values."""
         self._below = sums(tree, 3)
-        """The same for all expansions in a subtree."""
+        """The same numbers for all expansions in a subtree."""
         self._siblings = RankedChildren(tree, lambda child: search.posterior(self.arm(child)).mean)
 
     def changed(self, node_id: NodeId) -> None:
-        """Back up a new node's value to its parent; count expansions that were begun or taken back."""
+        """Back up a new node's value to its parent; count expansions that were started or taken back."""
         if node_id == len(self._own):
             self._own.append((0, 0, 0))
             value, above = self._tree[node_id].value, self._tree.parent_id(node_id)
@@ -102,7 +103,7 @@ class _Arms:
             self._observe(node_id, begun, 0, 0)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """The node is ranked again the next time its parent's children are read."""
+        """Rank the node again the next time its parent's children are read."""
         self._siblings.below(node_id)
 
     def wider(self, node_id: NodeId) -> Seen:

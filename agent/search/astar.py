@@ -28,7 +28,7 @@ class AStar:
     """
 
     edit: float = 1.0
-    """Cost of each node below the root. This and all other weights are at least 0."""
+    """The cost of each node below the root. All weights are at least 0."""
     tokens: float = 0.0
     """Cost of a thousand tokens spent on a node."""
     runs: float = 0.0

@@ -13,15 +13,15 @@ from agent.search.graph import Graph
 from agent.search.support.ranking import Ranking, why_first
 
 BEGUN = 1e-6
-"""Penalty for each line of work that began at a state: just enough to break ties."""
+"""The penalty for each line of work that began at a state, just large enough to break ties."""
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """With a model, one line of work begins at the base state and continues until it submits. Another line follows
-    only if that one fails (a goal test still fails, the model repeats itself, or its turns are used up). It branches
-    off at the state with the highest value and shares the conversation up to that state; on a tie, it branches off
-    at the state where the fewest lines began, then at the newest. Policies that propose single edits are searched
+    """With a model, one line of work begins at the base state and continues until it submits. Another line follows only
+    if that one fails (a goal test still fails, the model repeats itself, or its turns are used up). The new line
+    branches off at the state with the highest value and shares the conversation up to that state; on a tie, it branches
+    off at the state where the fewest lines began, then at the newest. Policies that propose single edits are searched
     with `best_first`. In either case, states that complement each other are merged first (`graph`).
     """
 
@@ -46,7 +46,7 @@ class Auto:
 
 
 class _States(View):
-    """A view: the expandable states, the best first, among equals the newest."""
+    """A view: the expandable states, the best first; among equals, the newest first."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree

@@ -27,17 +27,17 @@ class Beam:
     """
 
     width: int = 4
-    """Nodes that are kept on each level."""
+    """How many nodes are kept on each level."""
     children: int = 4
-    """Expansions of each node of a beam."""
+    """How many times each node of a beam is expanded."""
     depth: int = 8
     """Maximum number of edits on a path."""
     cost: float = 0.0
-    """Penalty for keeping all nodes of the level and above, at least 0. Keeping a part of them costs that part of the
-    penalty; keeping all the values of the level is worth 1."""
+    """The penalty for keeping all nodes of the level and above, at least 0. Keeping a fraction of them costs that
+    fraction of the penalty; keeping all the values of the level is worth 1."""
     coverage: float = 0.0
-    """Bonus for keeping a node of every kind (same failures, same edited files), at least 0. Keeping some of the kinds
-    gives that part of the bonus."""
+    """The bonus for keeping a node of every kind (same failures, same edited files), at least 0. Keeping a fraction of
+    the kinds gives that fraction of the bonus."""
 
     def __post_init__(self) -> None:
         require_at_least(self, width=1, children=1, depth=1, cost=0, coverage=0)

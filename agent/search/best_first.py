@@ -17,9 +17,10 @@ from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, why_first
 
 CLASSES = 4
-"""Safe, stale, unsafe, unsafe and stale: nodes of a class wait until no node of an earlier class can be expanded."""
+"""The number of classes of nodes: safe, stale, unsafe, unsafe and stale. Nodes of a class wait until no node of an
+earlier class can be expanded."""
 TIRED = 0.25
-"""The fatigue for policies with many proposals of which nearly all are useless."""
+"""The fatigue for policies that make many proposals, nearly all of them useless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class BestFirst:
     n ** (1/2) times. Better values multiply these numbers; the smaller the fatigue, the larger the factor.
 
     A state that is no better than its parent is *stale*: its edit improved nothing that was measured. Stale states wait
-    until no other state can be expanded. Behind all others wait *unsafe* states: an action on the path to them changed
-    something outside the sandbox for good (`Effect.IRREVERSIBLE`), which other states did not share and no patch can
-    repeat. WebOperator defers destructive actions in the same way.
+    until no other state can be expanded. *Unsafe* states wait until all others have been expanded: an action on the
+    path to them changed something outside the sandbox irreversibly (`Effect.IRREVERSIBLE`), which other states did not
+    share and no patch can repeat. WebOperator defers destructive actions in the same way.
     """
 
     fatigue: float = 0.02

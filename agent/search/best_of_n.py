@@ -14,19 +14,19 @@ from agent.search.support.ranking import Ranking, why_first
 
 @dataclass(frozen=True, slots=True)
 class BestOfN:
-    """Continue the rollouts that were begun, oldest first, then begin the next. A rollout is finished when its policy
+    """Continue the rollouts that have started, oldest first, then start the next. A rollout is finished when its policy
     submits, when it is `depth` nodes long, or when an expansion leads to no new state.
 
-    With `over`, more rollouts are begun than needed, and the search ends with the first `n` that finish, so no worker
-    waits for the longest. The others stay unfinished in the tree; `ramify resume --unfinished` continues them, and so
-    does a search with a larger `n`. This is the over-provisioning of APRIL, whose rollouts are those of a training
-    step.
+    With `over`, more rollouts are started than needed, and the search ends with the first `n` that finish, so that no
+    worker waits for the longest. The others stay unfinished in the tree; `ramify resume --unfinished` continues them,
+    and so does a search with a larger `n`. This is the over-provisioning of APRIL, whose rollouts are those of a
+    training step.
     """
 
     n: int = 8
-    """Rollouts to finish."""
+    """How many rollouts to finish."""
     over: int = 0
-    """Rollouts that may be begun beyond `n`, if workers are free."""
+    """How many rollouts beyond `n` may be started if workers are free."""
     depth: int = 8
     """Maximum number of nodes of a rollout."""
 
@@ -34,7 +34,7 @@ class BestOfN:
         require_at_least(self, n=1, over=0, depth=1)
 
     def select(self, tree: Tree, rng: Random) -> Choice | None:
-        """Select the end of the oldest unfinished rollout, else the root while rollouts may be begun."""
+        """Select the end of the oldest unfinished rollout, else the root while rollouts may be started."""
         del rng
         ends = tree.view(self, lambda tree: _Ends(tree, self.depth)).ends
         root, begun = tree.root.id, tree.expansions(tree.root.id)

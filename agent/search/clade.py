@@ -38,7 +38,7 @@ class Clade:
     """
 
     value: Value = "clade"
-    """`self`: a node is worth its own measurement only."""
+    """`clade`: a node's worth is that of its whole subtree; `self`: that of its own measurement only."""
     trials: float = 100.0
     """How many observations one measurement counts for, above 0. It is 1 in HGM, where a measurement is one task,
     solved or not; a fraction of many tests says more. 100 was best on simulated landscapes
@@ -46,9 +46,9 @@ class Clade:
     width: float = 2.0
     """Above 0."""
     remeasure: Literal["flaky", "always", "never"] = "flaky"
-    """`flaky`: only if the base state has flaky tests."""
+    """Whether nodes are measured again; `flaky`: only if the base state has flaky tests."""
     alpha: float = 0.6
-    """In (0, 1]; with a smaller number more is measured again."""
+    """The exponent in (0, 1]; with a smaller one, more nodes are measured again."""
 
     def __post_init__(self) -> None:
         require_one_of(self, value=("clade", "self"), remeasure=("flaky", "always", "never"))
@@ -91,7 +91,7 @@ class Clade:
         else:
             values = [evaluation.value for evaluation in tree.evaluations(node_id)]
             measured, successes = len(values), sum(values)
-        failures = max(0.0, measured - successes)  # a sum of floats may be a trace too large
+        failures = max(0.0, measured - successes)  # rounding can make a sum of floats slightly too large
         return self.trials * successes, self.trials * (failures + tree.pending_below(node_id))
 
     def _draw(self, tree: Tree, node_id: NodeId, value: Value, rng: Random) -> dict[str, float]:
@@ -113,7 +113,7 @@ class _Measurements(View):
         self._pending: Counter[NodeId] = Counter()
         self._below = sums(tree, 2)
         self.begun = 0
-        """Measurements begun in the whole tree, each node's first included."""
+        """Measurements started in the whole tree, each node's first included."""
         self.expanding = 0
         """Expansions in flight in the whole tree."""
 

@@ -21,11 +21,11 @@ class OpenLines(View):
         self._tree = tree
         self._waiting = dict[NodeId, None]()
         self.ended = dict[NodeId, None]()
-        """The states at which lines have ended, in the order of their ends."""
+        """The states at which lines have ended, in the order in which they ended."""
 
     @property
     def oldest(self) -> NodeId | None:
-        """The state at which the oldest waiting line waits."""
+        """Return the state at which the oldest waiting line waits, or None."""
         return min(self._waiting, default=None)
 
     def waits(self, node_id: NodeId) -> bool:

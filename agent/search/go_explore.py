@@ -28,8 +28,8 @@ class GoExplore:
     found the state when it was measured (`Evaluation.interest`, in [0, 1]; 0 without a judge).
 
     The archive, the cells and the return are Go-Explore's (arXiv 1901.10995); the choice and the judge of interest are
-    those of Intelligent Go-Explore (arXiv 2405.15143). The score is our own: it counts, and needs neither a random draw
-    nor a question to a model at every step.
+    those of Intelligent Go-Explore (arXiv 2405.15143). The score is our own: it only needs counts, and neither a random
+    draw nor a question to a model at every step.
     """
 
     novelty: float = 1.0
@@ -107,8 +107,8 @@ class _Archive(View):
         self.ranking.put(index, self.terms(index)["score"] if cell.open else None)
 
     def chosen(self) -> NodeId | None:
-        """The state that a model chose to return to; None: it chose none, or one that cannot be expanded or was gone on
-        from since."""
+        """Return the state that a model chose to return to. None if it chose none, or if that state cannot be expanded
+        or has been expanded since."""
         tree, since = self._tree, self._newest_choice
         if since is None or (node := tree.with_state(tree[since].evaluation.return_to)) is None:
             return None

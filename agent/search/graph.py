@@ -35,15 +35,15 @@ class Graph:
     """
 
     stagnation: int = 0
-    """At least 0; with 0, branches merge at once. A merge costs one measurement and no proposal, so waiting seldom
-    pays."""
+    """How many nodes without an improvement make a branch stagnant, at least 0; with 0, branches merge at once. A merge
+    costs one measurement and no proposal, so waiting seldom pays."""
     candidates: int = 3
-    """How many of the states that repair the same tests are tried, at least 1: the most valuable ones."""
+    """How many of the states that repair the same tests are tried, at least 1; the most valuable ones are taken."""
     partial: bool = False
     """Whether to merge the best states of two branches if both are better than the base state and neither is solved,
     even if the same tests pass in both."""
     references: int = 0
-    """At least 0: how many states of other branches, the best of each, a policy is shown in a stagnant branch."""
+    """How many states of other branches, the best of each, a policy sees in a stagnant branch, at least 0."""
     c: float = 0.1
     """Weight of exploration when nothing is merged (`agent.search.mcts.Mcts`)."""
     alpha: float = 0.25
@@ -60,7 +60,7 @@ class Graph:
         return choice and replace(choice, references=self._references(tree, choice.node))
 
     def merge(self, tree: Tree) -> Choice | None:
-        """The merge to make now, or None. Its node may be closed."""
+        """Return the merge to make now, or None. Its node may be closed."""
         merges = sorted(self._merges(tree))
         if not merges:
             return None
@@ -74,7 +74,7 @@ class Graph:
         )
 
     def _merges(self, tree: Tree) -> Iterator[_Merge]:
-        """The merges that are possible now and were not begun yet."""
+        """Yield the merges that are possible now and have not been started yet."""
         repairs = tree.view("repairs", Repairs)
         heads = {tests: self._heads(tree, repairs.nodes(tests)) for tests in repairs.most}
         for one, another in combinations(repairs.most, 2):
@@ -93,11 +93,13 @@ class Graph:
         return [n for n in best if self._stagnates(tree, n)]
 
     def _stagnates(self, tree: Tree, head: NodeId) -> bool:
-        """Whether nothing better came of the best state of a branch, although something could."""
+        """Whether a branch is stagnant, given its best state: there are enough nodes below that state, or nothing in it can
+        be expanded any more."""
         return tree.visits(head) > self.stagnation or not tree.open_below(head)
 
     def _references(self, tree: Tree, node: NodeId) -> tuple[NodeId, ...]:
-        """The best states of branches other than that of the node, the best first; none while its branch gets on."""
+        """Return the best states of branches other than the node's, the best first; none while the node's own branch
+        makes progress."""
         if not self.references:
             return ()
         heads = tree.view("heads", Heads).by_branch()
@@ -125,14 +127,14 @@ class _Merge:
 
 
 def _new(tree: Tree, one: NodeId, another: NodeId) -> bool:
-    """Whether two states can be merged and were not yet: neither came of the other."""
+    """Whether two states can be merged and have not been merged yet. Neither may be an ancestor of the other."""
     tried = tree.begun(one, "fuse", another) or tree.begun(another, "fuse", one)
     first, last = sorted((one, another))
     return not tried and not any(first in (node.id, *node.parents) for node in tree.path(last))
 
 
 class Heads(View):
-    """A view of the tree: the best state of each branch, if it is better than the base state. What was pruned does not
+    """A view of the tree: the best state of each branch, if it is better than the base state. Pruned states do not
     count."""
 
     def __init__(self, tree: Tree) -> None:
@@ -151,7 +153,7 @@ class Heads(View):
             insort(self._better.setdefault(begin, []), (-node.value, node_id))
 
     def by_branch(self) -> dict[NodeId, NodeId]:
-        """By the child of the root that the branch begins with; the best branch first."""
+        """The heads by the child of the root with which their branch begins; the best branch first."""
         kept = ((begin, self._kept(states)) for begin, states in self._better.items())
         return dict(
             sorted(((b, n) for b, n in kept if n is not None), key=lambda each: (-self._tree[each[1]].value, each[1]))

@@ -17,9 +17,10 @@ class Linear:
     """Expand the newest node, one expansion at a time. A failed expansion is retried."""
 
     attempts: int = 3
-    """Consecutive expansions of one node that may end without a new node, at least 1."""
+    """How many consecutive expansions of one node may end without a new node, at least 1."""
     backtrack: bool = False
-    """When nothing is left to do at the newest node, continue from the nearest ancestor: depth-first search."""
+    """Whether to continue from the nearest ancestor if nothing is left to do at the newest node (depth-first
+    search)."""
 
     def __post_init__(self) -> None:
         require_at_least(self, attempts=1)

@@ -1,4 +1,5 @@
-"""Monte Carlo tree search: descend by UCT or PUCT to a node that may have another child. The default is `auto.py`."""
+"""Monte Carlo tree search: descend by UCT or PUCT to a node that may have another child. The default search is
+`auto.py`."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Mcts:
     widen: float = 2.0
     """Above 0."""
     alpha: float = 0.25
-    """In [0, 1]: 0 keeps the width at `widen`, 1 lets it grow in proportion to the visits."""
+    """The exponent of progressive widening, in [0, 1]: 0 keeps the width at `widen`, 1 lets it grow in proportion to
+    the visits."""
     depth: int = 32
     """Maximum number of edits on a path."""
 
@@ -110,12 +112,12 @@ class Mcts:
         return value + self.c * (facts[2] / priors if priors else 0.0) * sqrt(above - 1) / (1 + visits)
 
     def _width_left(self, tree: Tree, node_id: NodeId) -> float:
-        """Above 0 if the node may have another child."""
+        """Return a number above 0 if the node may have another child."""
         return float(self.widen * _visits(tree, node_id) ** self.alpha) - tree.expansions(node_id)
 
 
 def subtree_value(tree: Tree, node_id: NodeId, how: Aggregation) -> float:
-    """In [0, 1]: the value of the node or of its subtree.
+    """Return the value of the node or of its subtree, in [0, 1].
 
     `own` is the node's own value, `max` the highest in its subtree and `mean` the mean over its subtree, in which an
     expansion in flight counts as a value of 0. `clade` is `(1 + sum) / (2 + n)` over the same values: the mean of the
@@ -146,7 +148,7 @@ def _visits(tree: Tree, node_id: NodeId) -> int:
 
 
 class _Below(View):
-    """A view: where nodes are open, and what the priors of their children add up to."""
+    """A view: which nodes are open, and the sums of the priors of their children."""
 
     def __init__(self, tree: Tree, search: Mcts) -> None:
         self._tree = tree
@@ -174,8 +176,8 @@ class _Below(View):
         return self._open_nodes[node_id] > 0
 
     def children(self, node_id: NodeId) -> list[NodeId]:
-        """The children with open nodes in their subtree, the one with the highest bound first. An only child has no
-        bound computed, so that the descent of a long chain is fast."""
+        """Return the children with open nodes in their subtree, the one with the highest bound first. No bound is
+        computed for an only child, so that the descent of a long chain is fast."""
         children = [each for each in self._tree.structure.children(node_id) if self.anything_open(each)]
         if len(children) < 2:
             return children

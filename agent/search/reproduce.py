@@ -47,7 +47,7 @@ class _Shown(View):
         self.states = dict[NodeId, None]()
 
     def changed(self, node_id: NodeId) -> None:
-        """Note whether the state is one."""
+        """Note whether the state is one of these."""
         if self._tree[node_id].evaluation.shows_the_issue:
             self.states.setdefault(node_id)
 

@@ -21,9 +21,9 @@ class Strategies:
     ("solution"), and a solution's children repair what still fails ("debug").
 
     A solution, and each repair, is a line of work that continues until it ends (`agent.search.continuing`); it is
-    repaired if it failed, or was submitted although a goal test fails. A critic's verdict decides, recorded as parts
-    of the evaluation, each 1 or 0: `accept` ends the search, `abort` ends the branch; otherwise the state is refined.
-    Whatever a critic says, a state that is worth less than its parent ends its branch. Without a critic the value alone
+    repaired if it failed, or was submitted although a goal test fails. A critic's verdict decides, recorded as parts of
+    the evaluation, each 1 or 0: `accept` ends the search, `abort` ends the branch; otherwise the state is refined.
+    Whatever a critic says, a state with a lower value than its parent ends its branch. Without a critic the value alone
     decides. Among the states that may have a child, the highest value comes first, among equals the deeper node, then
     the older one.
 
@@ -32,9 +32,9 @@ class Strategies:
     """
 
     strategies: int = 4
-    """Strategies to propose, at least 1."""
+    """How many strategies are proposed, at least 1."""
     debugs: int = 2
-    """Children that repair one state, at least 1."""
+    """How many children repair one state, at least 1."""
     depth: int = 3
     """Generations on a path, at least 1: a solution, and the states that repair it one after the other."""
     generations: int = 20

@@ -14,8 +14,8 @@ from agent.search.support.options import require_at_least
 from agent.search.support.ranking import Ranking, why_first
 
 BONUS = 50.0
-"""Bonus of a leaf with a high reward, score to which an unlucky leaf below a good parent is lifted, and penalty of a
-finished path."""
+"""The bonus of a leaf with a high reward, the score to which an unlucky leaf below a good parent is raised, and the
+penalty of a finished path."""
 HIGH, VERY_HIGH, LOW, FULL = 50.0, 75.0, 0.0, 100.0
 """Rewards."""
 BAD_CHILD = 5.0
@@ -97,7 +97,7 @@ class SweSearch:
 
 
 def _reward(value: float) -> float:
-    """In [-100, 100]."""
+    """Return the reward for a value, in [-100, 100]."""
     return 200 * value - 100
 
 

@@ -1,4 +1,4 @@
-"""Aggregates over subtrees: visit counts, value sums and the like, backed up when they are read."""
+"""Aggregates over subtrees, such as visit counts and value sums. Changes are backed up when an aggregate is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _C = TypeVar("_C")
 
 
 class SubtreeAggregate(Generic[_C]):
-    """For each node, the combination of all that was added in its subtree. Thread-safe: reading changes it.
+    """For each node, the combination of everything that was added in its subtree. Thread-safe, although reading changes
+    it.
 
     `combine` has to be commutative and associative, with the neutral element `identity`. Additions wait until a total
     is read, and are then backed up together: each node above them is passed once.
@@ -29,13 +30,13 @@ class SubtreeAggregate(Generic[_C]):
         self._combine = combine
         self._totals: dict[NodeId, _C] = {}
         self._added: dict[NodeId, _C] = {}
-        """What is not in the totals yet."""
+        """Additions that are not in the totals yet."""
         self._ready: dict[NodeId, _C] | None = None
         """New totals that hold all additions and are not applied yet."""
         self._lock = RLock()
 
     def add(self, node_id: NodeId, change: _C) -> None:
-        """Add at the node, and so to the totals of all above it."""
+        """Add to the node, and so to the totals of all its ancestors."""
         with self._lock:
             self._apply()
             before = self._added.get(node_id)
@@ -82,8 +83,8 @@ class SubtreeAggregate(Generic[_C]):
 
 
 UNIT = 1 << 80
-"""One, where values are summed as whole numbers: a sum is the same in whatever order it is made. A value of 2 ** -27 or
-more is a whole number of units, a smaller one is cut off."""
+"""The whole number that stands for the value 1. Values are summed as whole numbers, so that a sum does not depend on
+the order of its terms. A value of 2 ** -27 or more is a whole number of units; a smaller one is rounded down."""
 
 
 def exact(value: float) -> int:
@@ -107,11 +108,11 @@ class SubtreeCounts:
         self._counts.add(node_id, (1, exact(value), value, 0, int(is_open)))
 
     def add_pending(self, node_id: NodeId, change: int) -> None:
-        """Count so much more work as in flight at the node."""
+        """Change the amount of work in flight at the node by `change`."""
         self._counts.add(node_id, (0, 0, 0.0, change, 0))
 
     def close(self, node_id: NodeId) -> None:
-        """Count an open node as open no longer."""
+        """Stop counting an open node as open."""
         self._counts.add(node_id, (0, 0, 0.0, 0, -1))
 
     def visits(self, node_id: NodeId) -> int:

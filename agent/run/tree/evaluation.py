@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 MANIPULATION = "Refused as a manipulation of the tests:"
-"""How the notes of a state begin whose results cannot be trusted."""
+"""The beginning of the notes of a state whose results cannot be trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +16,13 @@ class Evaluation:
     value: float
     """In [0, 1]; 1 only when solved."""
     solved: bool = False
-    """All goal tests pass, and nothing fails that passed in the root state."""
+    """Whether all goal tests pass and no test fails that passed in the root state."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """The terms of the value by name, for display and the journal. Code reads the properties below."""
     notes: str = ""
     """Text for the policy that tries again from the same parent."""
     opinion: str = ""
-    """What models say of the state; it is in `notes` as well."""
+    """What models say about the state; `notes` contains it, too."""
     reproduced_by: tuple[str, ...] = ()
     """Tests that the state adds, which fail without its change and pass with it."""
     return_to: str = ""
@@ -60,7 +60,7 @@ class Evaluation:
         return self.parts.get("expected")
 
     def foreseen(self, expected: float | None) -> Evaluation:
-        """The same evaluation, with the value that was expected."""
+        """Return the same evaluation with the expected value added."""
         return self if expected is None else replace(self, parts={**self.parts, "expected": expected})
 
     @property
@@ -90,5 +90,5 @@ class Evaluation:
 
     @property
     def tampered(self) -> bool:
-        """Whether the patch forges or disables what the tests say."""
+        """Whether the patch forges test results or disables tests."""
         return self.notes.startswith(MANIPULATION)

@@ -1,7 +1,7 @@
-"""State graph: from which states each state was made, by an edit or with a reference to another.
+"""State graph: the states that each state was made from, by an edit or with a reference to another.
 
-Edit parents make a tree: each node but the root is below the one that its edit was made in, which is older. References
-make it a directed graph without cycles. networkx is slow to load, so its graph is made only on request.
+Edit parents make a tree: each node except the root is below the older node in which its edit was made. References make
+it a directed graph without cycles. networkx is slow to load, so its graph is made only on request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StateGraph:
         self._into: list[dict[NodeId, EdgeKind]] = []
 
     def add(self, parents: Iterable[NodeId]) -> None:
-        """The next node: the first parent is the state that its edit was made in, the others are references."""
+        """Add the next node: the first parent is the state that its edit was made in, the others are references."""
         node_id = len(self._parents)
         edit_parent, *references = (*parents,) or (None,)
         self._parents.append(edit_parent)
@@ -55,7 +55,7 @@ class StateGraph:
         return self._parents[node_id]
 
     def children(self, node_id: NodeId) -> list[NodeId]:
-        """The nodes whose edit was made in this one, oldest first. The list is not to be changed."""
+        """Return the nodes whose edit was made in this one, oldest first. The caller must not change the list."""
         return self._children[node_id]
 
     def depth(self, node_id: NodeId) -> int:
@@ -87,7 +87,7 @@ class StateGraph:
         return nodes
 
     def common_ancestor(self, one: NodeId, other: NodeId) -> NodeId:
-        """The deepest node that both come from; one of them where it is above the other."""
+        """Return the deepest node that both come from, or one of them if it is above the other."""
         while one != other:
             lower = one if self._depths[one] >= self._depths[other] else other
             parent = self._parents[lower]
@@ -109,7 +109,7 @@ class StateGraph:
         return tuple(self._into[node_id])
 
     def networkx(self) -> nx.DiGraph[NodeId]:
-        """A copy, each edge with its `kind`."""
+        """Return a copy as a networkx graph, each edge with its `kind`."""
         import networkx as nx
 
         graph: nx.DiGraph[NodeId] = nx.DiGraph()
@@ -121,7 +121,7 @@ class StateGraph:
         self._from[start][end] = self._into[end][start] = kind
 
     def _reaches(self, start: NodeId, end: NodeId) -> bool:
-        """Whether `end` is `start` or comes of it."""
+        """Whether `end` is `start` or one of its descendants."""
         seen, pending = set[NodeId](), [end]
         while pending:
             if (node_id := pending.pop()) == start:

@@ -1,4 +1,4 @@
-"""Nodes: measured states, the turns that led to them, and the results of expanding them. Facts that never change."""
+"""Nodes: measured states, the turns that led to them, and the results of their expansions. They never change."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sandboxes import Snapshot
 NodeId = int
 ROOT: NodeId = 0
 Act = Literal["expand", "fuse", "measure"]
-"""What may be done at a node (`agent.run.tree.choice.Choice.act`)."""
+"""The kinds of work at a node (`agent.run.tree.choice.Choice.act`)."""
 Work = tuple[NodeId, Act, NodeId | None, str]
-"""At which node, what, with which other branch, and by which policy."""
+"""A kind of work: the node, the act, the other branch, and the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Step:
     """What the policy said with its actions. A chat policy packs its turn here (`agent.policy.chat.transcript`)."""
     usage: Usage = field(default_factory=Usage)
     policy_id: str = ""
-    """Who took the turn, where several policies work on one tree."""
+    """The policy that took the turn, if several policies work on one tree."""
 
     @property
     def submission(self) -> Submit | None:
@@ -50,22 +50,22 @@ class Node:
     report: SuiteReport
     evaluation: Evaluation
     prior: float = 1.0
-    """In [0, 1]: how likely the policy, or a model with foresight, thought this child to be right, before it was
-    measured."""
+    """How likely the policy, or a model with foresight, thought this child to be right before it was measured, in [0,
+    1]."""
     policy_id: str = ""
     terminal: bool = False
-    """Never expanded: it is solved, or its line of work has ended here."""
+    """Whether it is never expanded because it is solved or its line of work has ended here."""
     refused: bool = False
-    """Never expanded: the run's gate does not let it through."""
+    """Whether it is never expanded because the run's gate rejected it."""
     label: str = ""
     """A few words for people: what was done (`mutate: + -> - at calc.py:12`)."""
     kind: str = ""
-    """What was asked for here (`strategy`, `solution`, `debug`, `repair`, `reproduction`, `fuse`); empty for a plain
-    edit."""
+    """The requested kind of child (`strategy`, `solution`, `debug`, `repair`, `reproduction`, `fuse`); empty for a
+    plain edit."""
     line_end: str = ""
     """Why the line of work ended here; empty if it continues, or if the policy proposes single edits."""
     patch: str = ""
-    """The blob of the patch against the root; empty for single edits, which say what they change."""
+    """The blob of the patch against the root; empty for single edits, whose actions show the change."""
 
     @property
     def state_hash(self) -> str:
@@ -79,12 +79,12 @@ class Node:
 
     @property
     def edited(self) -> tuple[str, ...]:
-        """The paths of its edits and writes, in their order."""
+        """The paths of its edits and writes, in order."""
         return tuple(action.path for action in self.actions if isinstance(action, (Edit, Write)))
 
     @property
     def by_model(self) -> bool:
-        """Whether turns of a line of work led to the state: those of a model, or of another policy that submits."""
+        """Whether the state was reached by a line of work: the turns of a model, or of another policy that submits."""
         return any(step.message or step.submission for step in self.steps)
 
     @property
@@ -103,9 +103,9 @@ class Node:
         return self.evaluation.value
 
     def is_answer(self, root: Node) -> bool:
-        """Whether a patch may be taken from it. For a model: any change that does not manipulate the tests. For single
-        edits and merges: a state that is better than the root by its tests, including those it added, or that a critic
-        accepts. It may have broken something."""
+        """Whether its patch may be an answer. For a model: any change that does not manipulate the tests. For single
+        edits and merges: the state is better than the root by its tests, including those it added, or a critic accepts
+        it. It may have broken something."""
         if self is root or self.evaluation.tampered:
             return False
         if self.by_model:
@@ -116,12 +116,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one expansion of a node came to."""
+    """The result of one expansion of a node."""
 
     child: NodeId | None = None
     """The state that it led to; None: it failed."""
     known: bool = False
-    """The tree had that state before."""
+    """Whether the tree already had that state."""
     reason: str = ""
     """Why it failed."""
     label: str = ""

@@ -1,4 +1,4 @@
-"""A part of a tree as a tree of its own, for a search that is to look at nothing else."""
+"""A part of a tree as a tree of its own, for a search that must see nothing else."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class RoundStart:
     attempts: int = 0
     failures: int = 0
     evaluations: int = 0
-    """Beyond the first."""
+    """Repeated evaluations of the node, the first one not counted."""
     measured: int = 0
-    """Begun, beyond the first."""
+    """Measurements of the node that were started, the first one not counted."""
 
     @classmethod
     def now(cls, tree: Tree, node: NodeId) -> Self:
-        """This moment."""
+        """Return the counts as they are now."""
         return cls(
             nodes=len(tree),
             ended=tree.ended(node),
@@ -58,11 +58,11 @@ class TreePart(Tree):
         self._counted: list[int] = []
         self._before: list[NodeId] = [child.id for child in whole.children(top) if child.id < self._since.nodes]
         self._elsewhere: tuple[int, int] | None = None
-        """In flight and open below those and not in the part, as far as it is known."""
+        """Work in flight and open nodes below the hidden children that are not in the part; None: not counted yet."""
         self._adopted: list[NodeId] = []
 
     def changed(self, node_id: NodeId) -> None:
-        """Take over a node of the part, or what happened to it."""
+        """Take over a new node of the part, or a change to a node."""
         if node_id not in self._inner and self._is_part(node_id):
             self._take_over(node_id)
         if (inner := self._inner.get(node_id)) is not None:
@@ -72,7 +72,7 @@ class TreePart(Tree):
             self._tell_changed(inner)
 
     def changed_below(self, node_id: NodeId) -> None:
-        """Tell the views of the part."""
+        """Notify the views of the part."""
         if (inner := self._inner.get(node_id)) is not None:
             self.in_flight = self.pending_below(0)
             self._tell_changed_below(inner)
@@ -80,7 +80,7 @@ class TreePart(Tree):
             self._elsewhere = None
 
     def in_whole(self, choice: Choice) -> Choice:
-        """A choice in the part as one in the whole tree."""
+        """Convert a choice in the part to one in the whole tree."""
         reasons = (
             replace(r, node=self._outer[r.node], rival=None if r.rival is None else self._outer[r.rival])
             for r in choice.reasons
@@ -137,7 +137,7 @@ class TreePart(Tree):
         return 0 < self._since.nodes <= node_id and self._whole.parent_id(node_id) is not None
 
     def _of(self, node_id: NodeId) -> RoundStart:
-        """What had been done at a node before the part began: only its root has such a past."""
+        """Return what had been done at a node before the part began; only its root can have such a past."""
         return RoundStart() if node_id else self._since
 
     def _outside_part(self, node_id: NodeId) -> tuple[int, int]:
@@ -162,10 +162,10 @@ class TreePart(Tree):
         self.add(replace(node, id=inner, parents=parents, kind=node.kind if parents else ""))
 
     def _end_work(self, node_id: NodeId, act: Act, other: NodeId | None, policy_id: str) -> None:
-        """The whole tree counts it."""
+        """Do nothing: the whole tree counts it."""
 
     def _link(self, node_id: NodeId) -> None:
-        """Reference edges from and to the node."""
+        """Add the reference edges from and to the node."""
         for start, end, kind in self._whole.structure.edges_at(node_id):
             if kind == "reference" and start in self._inner and end in self._inner:
                 self.structure.refer(self._inner[start], self._inner[end])

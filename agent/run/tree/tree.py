@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """What a search derives from a tree in order to choose fast: an index, a heap. A subclass leaves out what it does
-    not depend on.
+    """Data that a search derives from a tree in order to choose quickly, such as an index or a heap. A subclass
+    implements only the methods that it needs.
 
-    Invariant: a view says what the tree says and nothing else; one that is made now equals one that was kept for long.
+    Invariant: a view depends on the tree alone; a view that is made now equals one that was kept up to date for a long
+    time.
     """
 
     def changed(self, node_id: NodeId) -> None:
-        """The node is new, or its own facts changed: its expansions, those in flight, whether it is expandable."""
+        """Called when the node is new, or its own facts changed: its expansions, those in flight, or whether it is
+        expandable."""
         return
 
     def changed_below(self, node_id: NodeId) -> None:
-        """A count over subtrees (visits, values, open nodes, work in flight, measurements) changed for the node and all
-        nodes above it. This is called for the lowest node only. A view that depends on it walks up when it is read
-        (`agent.search.support.below`), so that a change in a deep chain costs no walk."""
+        """Called when a count over subtrees (visits, values, open nodes, work in flight, measurements) changed for the
+        node and all nodes above it. This is called for the lowest node only. A view that depends on it walks up when it
+        is read (`agent.search.support.below`), so that a change in a deep chain costs no walk."""
         return
 
 
@@ -49,7 +51,7 @@ class Tree:
 
     def __init__(self) -> None:
         self.structure = StateGraph()
-        """The edges: from which node each node was made."""
+        """The edges: which node each node was made from."""
         self._nodes: list[Node] = []
         self._by_hash: dict[str, NodeId] = {}
         self._subtrees = SubtreeCounts(self.structure)
@@ -63,9 +65,9 @@ class Tree:
         self._closed: set[NodeId] = set()
         self._pruned: set[NodeId] = set()
         self.solved: list[NodeId] = []
-        """Nodes whose evaluation says solved, in the order of recording."""
+        """Nodes that are solved according to their evaluation, in the order of recording."""
         self.proposals = TranspositionIndex()
-        """What was proposed at each node, and how often."""
+        """The proposals at each node, and how often each was made."""
         self.ended_expansions = 0
         """Choices that were carried out, whatever their act and their result."""
         self.in_flight = 0
@@ -104,7 +106,7 @@ class Tree:
         return self._nodes[parents[0]] if parents else None
 
     def common_ancestor(self, one: NodeId, other: NodeId) -> Node:
-        """The deepest state that both come from, along edit parents; one of them where it is above the other."""
+        """Return the deepest state that both come from, along edit parents, or one of them if it is above the other."""
         return self._nodes[self.structure.common_ancestor(one, other)]
 
     def children(self, node_id: NodeId) -> list[Node]:
@@ -116,7 +118,7 @@ class Tree:
         return self.structure.parent(node_id)
 
     def path(self, node_id: NodeId) -> tuple[Node, ...]:
-        """From the root to the node, along edit parents."""
+        """Return the path from the root to the node, along edit parents."""
         return tuple(self._nodes[n] for n in self.structure.path(node_id))
 
     def depth(self, node_id: NodeId) -> int:
@@ -154,8 +156,8 @@ class Tree:
         return self._pending[node_id]
 
     def begun(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> int:
-        """How often exactly this was started at the node: expanded by that policy, fused with that `other`, or measured
-        again. What is in flight counts, and what failed."""
+        """Return how often exactly this work was started at the node: expanded by that policy, fused with that `other`,
+        or measured again. Work in flight and failed work count."""
         return self._begun[node_id, act, other, policy_id]
 
     def pending_below(self, node_id: NodeId) -> int:
@@ -184,7 +186,7 @@ class Tree:
         return (node_id, policy_id) in self._exhausted
 
     def pruned(self, node_id: NodeId) -> bool:
-        """Whether the node or one above it was pruned."""
+        """Whether the node or one of its ancestors was pruned."""
         return node_id in self._pruned
 
     def best(self) -> Node:
@@ -192,7 +194,7 @@ class Tree:
         return self._nodes[self._best]
 
     def view(self, key: Hashable, make: Callable[[Tree], _V]) -> _V:
-        """The view of this key, made by `make` when it is asked for first and kept up to date from then on."""
+        """Return the view with this key. It is made by `make` at the first call and kept up to date from then on."""
         if key not in self._views:
             view = make(self)
             for node_id in range(len(self)):
@@ -202,7 +204,7 @@ class Tree:
         return self._views[key]  # type: ignore[return-value]  # the key stands for the type
 
     def forget(self, key: Hashable) -> None:
-        """Drop the view of this key, if there is one: nobody asks for it any more."""
+        """Drop the view with this key, if there is one, because nothing uses it any more."""
         self._views.pop(key, None)
 
     def add(self, node: Node) -> None:
@@ -243,9 +245,9 @@ class Tree:
         policy_id: str = "",
         proposal: str = "",
     ) -> None:
-        """Record that an edit of `parent` led to a state that was known: a second edge, no second node. A state from
-        which `parent` itself comes gets none, so that the graph has no cycles. `proposal` is the edit in canonical
-        form (`proposal_of`)."""
+        """Record that an edit of `parent` led to a known state: it gets a second edge instead of a second node. A state
+        that `parent` itself comes from gets no edge, so that the graph has no cycles. `proposal` is the edit in
+        canonical form (`proposal_of`)."""
         self.structure.refer(parent, existing)
         if act == "expand":
             self._attempts[parent].append(Attempt(existing, known=True, label=label, policy_id=policy_id))
@@ -255,7 +257,8 @@ class Tree:
     def fail(
         self, node_id: NodeId, reason: str = "", act: Act = "expand", other: NodeId | None = None, policy_id: str = ""
     ) -> None:
-        """Record work that ended without a state. That two branches cannot be merged is no failure of either."""
+        """Record work that ended without a state. If two branches cannot be merged, that counts as a failure of
+        neither."""
         if act != "fuse":
             self._failures.setdefault(node_id, []).append(reason)
         if act == "expand":
@@ -269,7 +272,7 @@ class Tree:
         self._tell_changed_below(node_id)
 
     def extend(self, report: SuiteReport) -> None:
-        """Record what more is known of the base state's tests: the root's report has it from now on."""
+        """Add further results of the base state's tests to the root's report."""
         self._nodes[ROOT] = replace(self.root, report=joined(self.root.report, report))
 
     def exhaust_for(self, node_id: NodeId, policy_id: str) -> None:
@@ -300,7 +303,7 @@ class Tree:
         self._add_pending((node_id, act, other, policy_id), 1)
 
     def end(self, node_id: NodeId, act: Act = "expand", other: NodeId | None = None, policy_id: str = "") -> None:
-        """Take back one `begin`."""
+        """Undo one `begin`."""
         self._add_pending((node_id, act, other, policy_id), -1)
 
     def _tell_changed(self, node_id: NodeId) -> None:
@@ -344,19 +347,20 @@ class TranspositionIndex:
         self._edge_counts: Counter[tuple[NodeId, NodeId]] = Counter()
 
     def record(self, parent: NodeId, child: NodeId, proposal: str) -> None:
-        """An expansion of `parent` led to `child`; `proposal` is what it proposed in canonical form."""
+        """Record that an expansion of `parent` led to `child`; `proposal` is its proposal in canonical form."""
         self._edge_counts[parent, child] += 1
         if proposal:
             self._led_to.setdefault((parent, proposal), child)
 
     def child_for(self, parent: NodeId, proposal: str) -> NodeId | None:
-        """Where the same proposal led to from the same state, if it was made there before."""
+        """Return the node that the same proposal led to from the same state, or None if it was not made there
+        before."""
         return self._led_to.get((parent, proposal)) if proposal else None
 
     def proposals_from(self, parent: NodeId) -> frozenset[str]:
-        """What was proposed at a state and led somewhere, in canonical form."""
+        """Return the proposals that were made at a state and led to another, in canonical form."""
         return frozenset(proposal for above, proposal in self._led_to if above == parent)
 
     def edge_count(self, parent: NodeId, child: NodeId) -> int:
-        """How often what was proposed at `parent` led to `child`."""
+        """Return how often a proposal at `parent` led to `child`."""
         return self._edge_counts[parent, child]

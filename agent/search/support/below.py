@@ -13,7 +13,7 @@ from agent.search.support.ranking import Ranking
 
 
 def sums(tree: Tree, numbers: int) -> SubtreeAggregate[tuple[int, ...]]:
-    """Whole numbers of each node, summed over its subtree."""
+    """Return an aggregate of whole numbers for each node, summed over its subtree."""
     return SubtreeAggregate(tree.structure, (0,) * numbers, _plus)
 
 
@@ -30,11 +30,11 @@ class RankedChildren:
         self._rankings: defaultdict[NodeId, Ranking] = defaultdict(Ranking)
 
     def below(self, node_id: NodeId) -> None:
-        """Something changed in the subtree of the node, and so in those of all above it."""
+        """Note that something changed in the subtree of the node, and so in those of all its ancestors."""
         self._changed.add(node_id)
 
     def of(self, node_id: NodeId) -> Ranking:
-        """The node's children."""
+        """Return the ranking of the node's children."""
         structure, ranking = self._tree.structure, self._rankings[node_id]
         for changed in structure.ancestors(self._changed):
             if (parent := structure.parent(changed)) is not None:

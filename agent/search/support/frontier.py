@@ -11,13 +11,14 @@ from agent.run.tree.tree import Tree
 from agent.search.support.signature import ending, touched
 
 EXACT = 12
-"""Up to this many states the choice is optimal; beyond, it is approximate."""
+"""Up to this many states the choice is optimal; with more, it is approximate."""
 
 
 def keep(
     tree: Tree, nodes: Sequence[NodeId], width: int, *, cost: float = 1.0, coverage: float = 1.0
 ) -> tuple[NodeId, ...]:
-    """The best states to continue from, at least one and at most `width`, in the order of `nodes`; empty if `nodes` is.
+    """Return the best states to continue from, at least one and at most `width`, in the order of `nodes`; an empty list
+    if `nodes` is empty.
 
     Two states are in one cluster if the same tests fail in them in the same way and the same files were edited.
     `Frontier` defines the best set.
@@ -66,14 +67,15 @@ class Frontier:
         return cls(rewards, kept, bits, cost / len(nodes), coverage / len(kinds))
 
     def best(self, width: int) -> tuple[int, ...]:
-        """The positions to keep. Up to EXACT states the set is optimal. Beyond, it is the better of two approximations
-        and falls short of the optimum by at most the cost of the inner nodes on the paths of `ignoring_paths`."""
+        """Return the positions to keep. Up to EXACT states the set is optimal. With more, it is the better of two
+        approximations and falls short of the optimum by at most the cost of the inner nodes on the paths of
+        `ignoring_paths`."""
         if len(self.rewards) <= EXACT:
             return self._exactly(width)
         return max(self.greedily(width), self.ignoring_paths(width), key=self.objective)
 
     def objective(self, chosen: Iterable[int]) -> float:
-        """The objective for these positions."""
+        """Return the objective for these positions."""
         reward, nodes, kinds = 0.0, 0, 0
         for index in chosen:
             reward, nodes, kinds = reward + self.rewards[index], nodes | self.paths[index], kinds | self.clusters[index]
@@ -92,7 +94,7 @@ class Frontier:
         return tuple(sorted(chosen))
 
     def ignoring_paths(self, width: int) -> tuple[int, ...]:
-        """The best set if every state cost exactly one node."""
+        """Return the set that would be best if every state cost exactly one node."""
         ranked = sorted(range(len(self.rewards)), key=lambda i: (-self.rewards[i], i))
         gains, covered = dict[int, float](), 0
         for index in ranked:

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 LEAST = 1e-300
-"""Stands in for a chi-squared draw of 0."""
+"""The number that replaces a chi-squared draw of 0."""
 
 
 class Seen(NamedTuple):
@@ -26,12 +26,12 @@ class Beta(NamedTuple):
     """The mean of coin tosses; a value in [0, 1] counts as a fraction of a success."""
 
     successes: float
-    """Above 0, like the failures."""
+    """The number of successes; above 0, like that of the failures."""
     failures: float
 
     @property
     def mean(self) -> float:
-        """In (0, 1)."""
+        """The expected mean, in (0, 1)."""
         return self.successes / (self.successes + self.failures)
 
     def updated(self, seen: Seen) -> Beta:
@@ -48,9 +48,9 @@ class Normal(NamedTuple):
 
     mean: float
     kappa: float
-    """For how many values the mean counts, above 0."""
+    """The number of values that the mean counts as, above 0."""
     nu: float
-    """For how many values the variance counts, above 0."""
+    """The number of values that the variance counts as, above 0."""
     tau2: float
     """The variance, above 0."""
 

@@ -10,7 +10,8 @@ from agent.run.tree.node import NodeId
 
 
 def why_first(best: Sequence[NodeId], terms: Callable[[NodeId], Mapping[str, float]], among: int) -> Reason:
-    """Why the first of these nodes, sorted best first, was selected: its terms and those of the second, if any."""
+    """Return the reason why the first of these nodes, sorted best first, was selected: its terms, and the second node
+    as its rival if there is one."""
     rival = best[1] if len(best) > 1 else None
     return Reason(best[0], terms(best[0]), among, rival, None if rival is None else terms(rival))
 
@@ -35,5 +36,5 @@ class Ranking:
             insort(self._sorted, (-score, item))
 
     def best(self, most: int = 2) -> list[tuple[float, int]]:
-        """At most so many of the best items, with their scores."""
+        """Return up to `most` of the best items, with their scores."""
         return [(-negative, item) for negative, item in self._sorted[:most]]
