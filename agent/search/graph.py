@@ -93,8 +93,8 @@ class Graph:
         return [n for n in best if self._stagnates(tree, n)]
 
     def _stagnates(self, tree: Tree, head: NodeId) -> bool:
-        """Whether a branch is stagnant, given its best state: there are enough nodes below that state, or nothing in it can
-        be expanded any more."""
+        """Whether a branch is stagnant, given its best state: there are enough nodes below that state, or nothing in it
+        can be expanded any more."""
         return tree.visits(head) > self.stagnation or not tree.open_below(head)
 
     def _references(self, tree: Tree, node: NodeId) -> tuple[NodeId, ...]:

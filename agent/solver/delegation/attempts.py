@@ -1,4 +1,4 @@
-"""Attempts: the searches of the parts, each a run of its own below the run's directory, and their usage."""
+"""Attempts: the searches for parts, each a run of its own below the run's directory, and their usage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sandboxes import Provider, SandboxError
 log = logging.getLogger(__name__)
 
 MERGED = "merge"
-"""The kind of a node that has a part merged; its `policy_id` names the part."""
+"""The kind of a node into which a part was merged; its `policy_id` names the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def merged(run: Run) -> list[str]:
 
 
 def failures(run: Run, part: str, base: NodeId | None = None) -> list[str]:
-    """Why searches of a part failed, from one node or from any."""
+    """Return why searches for a part failed, from one node or from any."""
     bases = range(len(run.tree)) if base is None else (base,)
     return [
         expansion.reason
@@ -49,7 +49,7 @@ def failures(run: Run, part: str, base: NodeId | None = None) -> list[str]:
 
 
 def unfinished_searches(run: Run) -> list[Path]:
-    """The directories of searches that have begun and ended in neither a merge nor a failure."""
+    """Return the directories of searches that have started but ended neither in a merge nor in a failure."""
     done = merged(run)
     return [
         path
@@ -59,14 +59,14 @@ def unfinished_searches(run: Run) -> list[Path]:
 
 
 def next_attempt(run: Run, part: SubTask, tip: NodeId) -> PartAttempt:
-    """The latest unfinished search of a part, else a new one from the node `tip`."""
+    """Return the latest unfinished search for a part, else a new one from the node `tip`."""
     bases = (int(path.name) for path in unfinished_searches(run) if path.parent.name == part.id)
     base = max(bases, default=tip)
     return PartAttempt(part, base, run.journal.directory / PARTS / part.id / str(base))
 
 
 def unmerged(run: Run) -> list[str]:
-    """A sentence for people about each part that was searched and is not merged, with the last reason."""
+    """Return a sentence for people about each part that was searched but not merged, with the last reason."""
     done = merged(run)
     left = [name for name in dict.fromkeys(path.parent.name for path in _search_directories(run)) if name not in done]
     reasons = {name: (failures(run, name) or ["its search has not ended"])[-1] for name in left}
@@ -102,8 +102,8 @@ class Ledger:
             budget.charge(used, nodes)
 
     def enter(self, directory: Path) -> tuple[Usage, int]:
-        """Record what a search has used since it was last entered. Returns that usage and the number of its nodes; the
-        search's own budget has counted both in this session."""
+        """Record the usage of a search since it was last recorded. Returns that usage and the number of the search's
+        nodes. In this session, the search's own budget has counted both already."""
         with Run.read(directory) as search:
             total, nodes = search.usage, len(search.tree)
         what = str(directory.relative_to(self._run.journal.directory))

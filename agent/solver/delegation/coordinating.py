@@ -33,8 +33,8 @@ PLAN = "delegation"
 
 
 class Delegation:
-    """A searcher that grows a chain of integrated states, part by part, in one session. `model` makes the plan; None:
-    the coverage of the goal tests does."""
+    """A searcher that extends a chain of integrated states, part by part, in one session. `model` makes the plan; None:
+    the plan follows from the coverage of the goal tests."""
 
     def __init__(self, search_part: PartSearch, model: Model | None, session: Session, scorer: StagedScorer) -> None:
         self._search_part, self._model, self._task = search_part, model, scorer.task
@@ -43,7 +43,7 @@ class Delegation:
         self._waiting: set[str] = set()
         self._stop: Stop | None = None
         self.error: Exception | None = None
-        """What ended the search when the stop is FAILED, or why the last part was not merged."""
+        """The error that ended the search if the stop is FAILED, or the reason why the last part was not merged."""
 
     def run(self, cancel: Cancel, done: Callable[[], Stop | None]) -> Stop:
         """Search and merge parts until all are merged or have failed, a limit is reached or `cancel` is set."""
@@ -94,8 +94,8 @@ class Delegation:
         return self._stop
 
     def _startable(self, plan: tuple[SubTask, ...], running: Collection[PartAttempt]) -> list[PartAttempt]:
-        """The searches that can begin or be continued: all parts that they depend on are merged, and they have not
-        failed from the current integrated state."""
+        """Return the searches that can be started or continued: all parts that they depend on are merged, and they have
+        not failed from the current integrated state."""
         done = {part.id for part in self._integration.merged(plan)}
         busy = done | self._waiting | {search.part.id for search in running}
         ready = [part for part in plan if part.id not in busy and done.issuperset(part.depends_on)]

@@ -24,7 +24,7 @@ from sandboxes import Snapshot
 log = logging.getLogger(__name__)
 
 PARTIAL = "partial"
-"""The kind of a leaf that has an unfinished part merged, in case nothing better is found."""
+"""The kind of a leaf into which an unfinished part was merged, in case nothing better is found."""
 
 
 class Integration:
@@ -40,18 +40,19 @@ class Integration:
         return next((node for node in reversed(list(self._run.tree)) if node.kind == MERGED), self._run.tree.root)
 
     def merged(self, plan: Iterable[SubTask]) -> list[SubTask]:
-        """The parts in the integrated state, with those whose tests pass there anyway: they need no search."""
+        """Return the parts in the integrated state, and those whose tests pass there anyway and which need no
+        search."""
         done, report = merged(self._run), self.tip.report
         return [
             part for part in plan if part.id in done or (part.goal_tests and all(map(report.passed, part.goal_tests)))
         ]
 
     def merge(self, plan: Iterable[SubTask], search: PartAttempt, work: PartResult) -> None:
-        """Merge a finished part: its tests pass in the integrated state, and so do all that passed before.
+        """Merge a finished part if its tests and all tests that passed before pass in the integrated state.
 
         Raises:
-            agent.engine.merge.NotFused: it conflicts with a part merged meanwhile, or tests do not pass; the message
-                names them.
+            agent.engine.merge.NotFused: it conflicts with a part that was merged in the meantime, or tests do not pass;
+                the message names them.
         """
         goals = [test for part in (search.part, *self.merged(plan)) for test in part.goal_tests]
         with self._joined(search, work) as (snapshots, state, assessment):
@@ -85,8 +86,8 @@ class Integration:
     def _joined(
         self, search: PartAttempt, work: PartResult
     ) -> Iterator[tuple[TemporarySnapshots, Snapshot, Assessment]]:
-        """The integrated state with the part's changes, and the result of its whole test suite. The state is discarded
-        at the end of the block unless it is kept.
+        """Yield the integrated state with the part's changes, and the result of its whole test suite. The state is
+        discarded at the end of the block unless it is kept.
 
         Raises:
             agent.engine.merge.NotFused: the changes cannot be joined.
@@ -103,8 +104,8 @@ class Integration:
 
     @staticmethod
     def _turns(work: PartResult, *, whole: bool) -> tuple[Step, ...]:
-        """The turn that led to an integrated state. A model's `submit` of a part is one of the issue only with the last
-        part."""
+        """Return the turn that led to an integrated state. A model's `submit` of a part counts as a `submit` of the
+        issue only for the last part."""
         if work.turn is None:
             return ()
         return (work.turn if whole else replace(work.turn, actions=(), observations=()),)
@@ -119,6 +120,6 @@ class Integration:
         self._session.record(Added(node, self._session.components.budget.elapsed_s))
 
     def _others(self, search: PartAttempt) -> str:
-        """The parts that were merged since a search began."""
+        """Name the parts that were merged since a search began."""
         later = [node.policy_id for node in self._run.tree if node.kind == MERGED and node.id > search.base]
         return ", ".join(later) or "nothing new"

@@ -1,4 +1,4 @@
-"""The search for one part, in states of its own, as for any task."""
+"""Searches for one part, in states of its own, like for any task."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class PartResult:
     """Whether the part's goals are reached in that state."""
     result: Result
     turn: Step | None = None
-    """The turn in which a model submitted that state, or left it unsubmitted; None: no model made the state."""
+    """The turn of a model that led to that state, submitted or not; None: no model made the state."""
 
 
 PartSearch = Callable[[Task, Snapshot, Path, int, Run], PartResult]
-"""Searches a part: its task, the state to begin at, the directory of its run, the number of parts, the delegating run.
+"""Searches for a part, given its task, the state to begin at, the directory of its run, the number of parts, and the
+delegating run.
 """
 
 
@@ -91,7 +92,8 @@ def _turn(best: Node, name: str) -> Step:
 
 
 def share(settings: Settings, parts: int) -> Settings:
-    """The settings of one of `parts` parts: an equal share of the workers and of each limit except the seconds."""
+    """Return the settings for one of `parts` parts: an equal share of the workers and of each limit except the time
+    limit."""
 
     def of(limit: float | None) -> float | None:
         return max(1, math.ceil(limit / parts)) if isinstance(limit, int) else limit and limit / parts

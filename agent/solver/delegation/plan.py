@@ -10,9 +10,9 @@ from graphlib import CycleError, TopologicalSorter
 from agent.measure.probing.spectrum import Spectrum
 
 MOST = 12
-"""The most parts of a plan."""
+"""The maximum number of parts in a plan."""
 REST = "rest"
-"""The id of the part for goal tests that no other part has."""
+"""The id of the part for the goal tests that no other part has."""
 TOGETHER = 0.5
 """Two tests belong together if they share this fraction of the lines of the one that executes fewer."""
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -64,7 +64,7 @@ def check(parts: Sequence[SubTask], goals: Sequence[str]) -> None:
 
 
 def completed(parts: Sequence[SubTask], goals: Sequence[str]) -> tuple[SubTask, ...]:
-    """The parts, and a last one for the goal tests that no part has."""
+    """Return the parts, and one more for the goal tests that no part has."""
     named = {test for part in parts for test in part.goal_tests}
     left = tuple(test for test in goals if test not in named)
     if not left:
@@ -75,8 +75,8 @@ def completed(parts: Sequence[SubTask], goals: Sequence[str]) -> tuple[SubTask, 
 
 
 def by_code(goals: Sequence[str], spectrum: Spectrum) -> tuple[SubTask, ...]:
-    """The goal tests grouped by the code that they execute, as independent parts. Tests with unknown coverage form one
-    group. Without goals there is one part."""
+    """Return independent parts, made by grouping the goal tests by the code that they execute. Tests with unknown
+    coverage form one group. Without goals there is one part."""
     import networkx as nx
 
     lines = {test: spectrum.lines_of(test) for test in goals}

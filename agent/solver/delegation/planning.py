@@ -1,4 +1,4 @@
-"""Planning: an issue is divided into parts by a model, or by the coverage of its goal tests."""
+"""Planning: divides an issue into parts, by a model or by the coverage of its goal tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Reply:
 
 
 def to_note(task: Task, spectrum: Spectrum, model: Model | None, ask: Ask) -> dict[str, Any]:
-    """The plan for a task, in the form of the journal: by the model, or by the code that the goal tests execute if
+    """Make a plan for a task, in the form of the journal: by the model, or by the code that the goal tests execute if
     there is no model or its plan cannot be read.
 
     Raises:

@@ -1,4 +1,5 @@
-"""Refinement: whether there is another round of rollouts, what it reads, where it starts, and what it achieved.
+"""Refinement: decides whether there is another round of rollouts, what it reads and where it starts, and computes what
+it achieved.
 
 Parallel, distil, refine (arXiv 2604.16529): the best summaries of earlier rollouts condition fresh ones from the root
 state. Invariants: no raw trace is passed on, and a better earlier result is never replaced by a worse one.
@@ -22,7 +23,7 @@ def brief(
     settings: RefineSettings,
     draw: Callable[[Sequence[Summary]], RoundPlan | None] = lambda summaries: None,
 ) -> Briefing:
-    """The briefing of the run's next round. `order` has the best states of rollouts
+    """Make the briefing of the run's next round. `order` has the best states of rollouts
     (`agent.run.rollouts.Candidate.node`), best first; `draw` makes a plan from their summaries
     (`agent.solver.refine.plan`).
 

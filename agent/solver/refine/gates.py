@@ -1,11 +1,11 @@
-"""Gates: whether one more round of rollouts is worth its price, and why.
+"""Gates: decide whether another round of rollouts is worth its price, and why.
 
 Easy tasks are left to the vote, and hard ones are refined as long as the best patch gets better: the rules of MAgICoRe
-and ToolACE-R, applied to facts where there are any. Where no goal is known, a patch that was submitted counts as one
-that solves the task if it breaks nothing, or if it declares all that it breaks and a critic accepted it. Among patches
-that all solve it, the task is hard if the best fails a test that another brings, or if the votes contradict each other;
-votes that all call the last two equally good do not. A round that is no better but fixes a test that no earlier round
-fixed is followed by another, too: that is our own choice.
+and ToolACE-R, applied to facts if there are any. If no goal is known, a submitted patch counts as a solution if it
+breaks nothing, or if it declares every test that it breaks and a critic accepted it. If all patches solve the task, it
+is hard if the best one fails a test that another one adds, or if the votes contradict each other; votes that
+unanimously call the last two equally good do not. Our own choice: a round that is no better is also followed by another
+if it fixes a test that no earlier round fixed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def gate_key(number: int) -> str:
 
 
 def needed(ranking: Ranking, number: int, first: NodeId, *, gate: bool = True, until_solved: bool = False) -> Decision:
-    """Whether another round follows round `number`, from 1, whose first node is `first`, given the ranking of all
-    candidates so far. Without a `gate` another always follows; with `until_solved`, as long as no patch solves the
-    task."""
+    """Decide whether another round follows round `number`, from 1, whose first node is `first`, given the ranking of
+    all candidates so far. Without a `gate`, another one always follows; with `until_solved`, another one follows as
+    long as no patch solves the task."""
     if not gate:
         return Decision(True, "the gate is off: every round that was asked for is run")
     solved = [entrant for entrant in ranking.order if _solves(entrant)]
@@ -65,7 +65,7 @@ def _better(new: Sequence[Entrant], earlier: Sequence[Entrant]) -> bool:
 
 
 def _fixed(entrants: Sequence[Entrant]) -> set[str]:
-    """The tests that some patch fixes. A later round can join the fixes of several patches."""
+    """Return the tests that any of the patches fixes. A later round can combine the fixes of several patches."""
     return {test for entrant in entrants for test in entrant.candidate.summary.tests_passed}
 
 

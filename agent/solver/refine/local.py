@@ -1,7 +1,7 @@
-"""Local repair: some rollouts of a later round begin not at the root but where an earlier rollout was last right.
+"""Local repair: some rollouts of a later round begin at the last good state of an earlier rollout instead of the root.
 
-From GLoRe: global retry, local repair from the first bad step, and the best of both and the original, which is kept
-when both are worse. The prefix is the recorded state itself: no step is repeated.
+From GLoRe: a global retry, a local repair from the first bad step, and a choice among these two and the original, which
+is kept if both are worse. The prefix is the recorded state itself: no step is repeated.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from agent.run.tree.node import Node, NodeId
 from agent.untrusted import short_line, visible
 
 NAMED = 5
-"""How many tests of each kind a hint names."""
+"""The maximum number of tests of each kind that a hint names."""
 NAME_CHARS = 200
 
 
 def repairs(run: Run, order: Sequence[NodeId], goals: Sequence[str], most: int) -> list[Order]:
-    """The starts of at most `most` rollouts, each with a diagnosis as its hint, for the best rollouts first. `order`
-    has the best states of rollouts, best first. Skipped are rollouts that were never better than the root or that
-    succeeded as far as is known, and states that cannot be expanded."""
+    """Return the starting points of at most `most` rollouts, each with a diagnosis as its hint, for the best rollouts
+    first. `order` has the best states of rollouts, best first. Rollouts that were never better than the root or that
+    succeeded as far as is known are skipped, and so are states that cannot be expanded."""
     paths = {rollout.best: run.tree.path(rollout.leaf) for rollout in reversed(run.rollouts())}
     orders: dict[NodeId, Order] = {}
     for path in (paths[best] for best in order if best in paths):
@@ -36,8 +36,8 @@ def repairs(run: Run, order: Sequence[NodeId], goals: Sequence[str], most: int) 
 
 
 def last_right(path: Sequence[Node]) -> int:
-    """The index of the state before the first bad step of a rollout: the first state of highest value. 0: no step was
-    good."""
+    """Return the index of the state before the first bad step of a rollout, which is the first state of highest value.
+    0: no step was good."""
     return max(range(len(path)), key=lambda at: (path[at].value, -at))
 
 
@@ -51,7 +51,7 @@ def _hint(path: Sequence[Node], at: int, goals: Sequence[str]) -> str:
 
 
 def _step(transition: Transition) -> dict[str, object]:
-    """What the hint says about the bad step."""
+    """Return what the hint says about the bad step."""
     return {
         "what": short_line(transition.node.label, NAME_CHARS).rstrip("."),
         "broken": _names(transition.broken),

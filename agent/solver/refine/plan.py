@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def draw_plan(model: Model, task: Task, summaries: Sequence[Summary], ask: Ask = directly) -> RoundPlan | None:
-    """A plan for the task, drawn from the summaries of its rollouts; None: no plan could be read, or the question is
-    too long for the model.
+    """Have the model draw a plan for the task from the summaries of its rollouts. Returns None if no plan can be read
+    or the question is too long for the model.
 
     Raises:
         agent.budget.BudgetSpent: the question does not fit in what the run may spend.
@@ -39,7 +39,7 @@ def draw_plan(model: Model, task: Task, summaries: Sequence[Summary], ask: Ask =
 
 
 def read_plan(text: str) -> RoundPlan:
-    """The plan in an answer: its last JSON object with the key `steps`, as a `RoundPlan`. Empty lines are left out.
+    """Read the plan from an answer: its last JSON object with the key `steps`. Empty lines are left out.
 
     Raises:
         agent.models.answers.Unreadable: there is no such object, or it is not a plan.
@@ -49,7 +49,7 @@ def read_plan(text: str) -> RoundPlan:
 
 
 def _question(task: Task, summaries: Sequence[Summary], length: float) -> list[Message]:
-    """`length` is the fraction of the issue and of the summaries that is shown, in (0, 1]."""
+    """Return the question. `length` is the fraction of the issue and of the summaries that is shown, in (0, 1]."""
     texts = accounts(summaries, int(BRIEFING_BYTES * length))
     question = render("refine_plan", summaries=texts, fence=fence("attempts", "\n".join(texts)))
     return system_and_user(render("refine_system"), f"{shown_issue(task, length)}\n\n{question}")

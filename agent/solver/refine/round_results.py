@@ -1,7 +1,7 @@
 """The result and the cost of each round of a run, and how often refinement kept a right answer or fixed a wrong
 one.
 
-The distinction between the two is the decomposition of "Confidence v.s. Critique"; the cost is reported beside the
+Counting the two separately follows the decomposition of "Confidence v.s. Critique"; the cost is reported beside the
 gain, as in CorrectBench.
 """
 
@@ -36,7 +36,7 @@ class RoundResult:
     seconds: float
     expansions: int = 0
     repeats: int = 0
-    """The expansions that led to a known state."""
+    """How many expansions led to a known state."""
 
     def to_json(self) -> dict[str, Any]:
         """The round as plain data. `cost_usd` is null when a call's price is unknown."""
@@ -72,7 +72,7 @@ class RefinementCounts:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bool, bool]]) -> RefinementCounts:
-        """Counts pairs of: right before, right after."""
+        """Count pairs (right before, right after)."""
         counts = Counter(pairs)
         return cls(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
@@ -102,14 +102,14 @@ class RefinementCounts:
 
 
 def refinement_counts(rounds: Sequence[RoundResult]) -> RefinementCounts:
-    """Counts, for each round after the first, whether the task was solved before it and whether the round solves it by
+    """Count, for each round after the first, whether the task was solved before it and whether the round solves it by
     itself. The run's answer is the best of all rounds, which is never worse than before."""
     solved = accumulate((each.solved for each in rounds), max)
     return RefinementCounts.of(zip(solved, (each.solved for each in rounds[1:]), strict=False))
 
 
 def round_results(run: Run) -> list[RoundResult]:
-    """The rounds of a run so far, in order."""
+    """Return the results of the rounds of a run so far, in order."""
     marks = [Mark(), *run.marks, run.mark]
     starts = [*run.starts, len(run.tree)]
     finished = Counter(rollout.round for rollout in run.rollouts())
@@ -138,7 +138,7 @@ def _round(run: Run, number: int, rollouts: int, created: range, spent: tuple[Ma
 
 
 def _rank(run: Run, node: NodeId) -> tuple[bool, float, int]:
-    """A sort key, the greater the better: solved, the value, the age."""
+    """Return a sort key, the greater the better: whether the state is solved, its value, its age."""
     verdict = run.verdict(node)
     solved = run.tree[node].evaluation.solved if verdict is None else bool(verdict["solved"])
     return solved, run.tree[node].value, -node

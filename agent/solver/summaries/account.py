@@ -18,7 +18,7 @@ from agent.task import Task
 from agent.untrusted import terminal_text
 
 TURNS_BYTES = 60_000
-"""The size of all turns together, which they share equally."""
+"""The maximum size of all turns together in bytes, which they share equally."""
 TURN_BYTES = 4_000
 LEAST_BYTES = 300
 
@@ -46,7 +46,7 @@ class Account:
 
 
 def read_account(text: str) -> Account:
-    """The account in an answer, in printable lines.
+    """Read the account from an answer, in printable lines.
 
     Raises:
         agent.models.answers.Unreadable: the answer contains no account.
@@ -63,7 +63,7 @@ def read_account(text: str) -> Account:
 
 
 def question(task: Task, path: Sequence[Node], best: Node, patch: bytes, length: float) -> list[Message]:
-    """The question to the model. `length` is the fraction of each limit that is used, in (0, 1]."""
+    """Return the question to the model. `length` is the fraction of each limit that is used, in (0, 1]."""
     notes = best.evaluation.notes
     request = render(
         "summary_question",

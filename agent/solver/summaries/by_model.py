@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 def summarise_by_model(
     model: Model, task: Task, run: Run, provider: Provider | None, rollout: Rollout, ask: Ask
 ) -> Summary:
-    """The summary of a rollout, for which the model is asked one question. It is made without the model if no account
-    can be read or the question is too long for the model.
+    """Summarise a rollout with one question to the model. If no account can be read from the answer, or the question is
+    too long for the model, the summary is made without the model.
 
     Raises:
         agent.budget.BudgetSpent, agent.errors.Stopped: a limit was reached or the run was cancelled; a later session
@@ -50,8 +50,8 @@ def summarise_by_model(
 
 
 def _combined(account: Account, journal: Summary, facts: Record, author: str) -> Summary:
-    """The facts of the journal with the words of the model. The model's progress is used only if nothing contradicts
-    the account."""
+    """Combine the facts of the journal with the words of the model. The model's description of the progress is used
+    only if nothing contradicts the account."""
     names = RecordedNames(facts)
     wrong = contradictions(account, journal, names)
     return replace(

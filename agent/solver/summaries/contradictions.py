@@ -38,7 +38,7 @@ class RecordedNames:
         self._text = "\n".join((*self._tests, *observations, *arguments, *files, *labels, *messages))
 
     def tests(self, name: str) -> tuple[str, ...]:
-        """The tests that a name may mean: a test or a group of tests, with or without the file before it."""
+        """Return the tests that a name may mean: a test or a group of tests, with or without the file before it."""
         return tuple(test for test in self._tests if holds(name, test) or test.endswith(f"::{name}"))
 
     def knows(self, path: str) -> bool:
@@ -47,8 +47,8 @@ class RecordedNames:
 
 
 def contradictions(account: Account, journal: Summary, names: RecordedNames) -> tuple[str, ...]:
-    """The false statements of the account and the changes that it omits, a sentence each. `journal` is the summary
-    without a model."""
+    """Return the false statements of the account and the changes that it omits, one sentence each. `journal` is the
+    summary made without a model."""
     found = list[str]()
     if account.outcome != journal.outcome and not (
         journal.outcome == "submitted" and account.outcome in ("solved", "improved")
@@ -87,7 +87,8 @@ def _of_tests(account: Account, names: RecordedNames) -> Iterator[str]:
 
 
 def _own(record: Record) -> tuple[str, ...]:
-    """The tests that the attempt added and that pass with its change; the report of the task's tests lacks them."""
+    """Return the tests that the attempt added and that pass with its change. The report of the task's tests does not
+    contain them."""
     return record.best.evaluation.reproduced_by
 
 

@@ -33,11 +33,11 @@ Fault = Literal[
 
 _UNREADABLE = ("SyntaxError", "IndentationError", "TabError")
 REPEATED = 2
-"""A turn counts as repeated from this many times in a row with the same results."""
+"""A turn counts as repeated if it occurs at least this many times in a row with the same results."""
 
 
 def faults(record: Record) -> tuple[str, ...]:
-    """What went wrong, in order of occurrence, without repeats."""
+    """Return what went wrong, in order of occurrence, without repeats."""
     found: list[tuple[Fault, str]] = []
     for parent, transition in zip(record.path, record.transitions, strict=False):
         found += _of_actions([each for each in record.action_records if each.node == transition.node.id])

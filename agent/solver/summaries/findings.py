@@ -1,4 +1,5 @@
-"""Findings: what a rollout changed in the tests, what another attempt can use of it, and what may still be wrong."""
+"""Findings: how a rollout changed the test results, what another attempt can learn from it, and what may still be
+wrong."""
 
 from __future__ import annotations
 
@@ -16,19 +17,19 @@ from agent.untrusted import one_line
 
 
 def hypothesis(record: Record) -> str:
-    """What the rollout assumed to be wrong: the strategy that it followed, else the labels of its nodes."""
+    """Return what the rollout assumed to be wrong: the strategy that it followed, else the labels of its nodes."""
     labelled = [node for node in record.path[1:] if node.label]
     strategies = [node for node in labelled if node.kind == "strategy"]
     return "; ".join(dict.fromkeys(filter(None, map(_words, strategies or labelled))))
 
 
 def progress(record: Record) -> str:
-    """What each node of the path changed in the tests, a sentence each."""
+    """Describe how each node of the path changed the test results, one sentence for each."""
     return " ".join(f"{_sentence(transition, record)}." for transition in record.transitions)
 
 
 def insights(record: Record) -> tuple[str, ...]:
-    """The observed effects of edits, for nodes whose label or edits say what was done."""
+    """Describe the observed effects of edits, for nodes whose label or edits show what was done."""
     found: dict[str, None] = {}
     for transition in record.transitions:
         what = _what(transition.node, record)
@@ -46,13 +47,13 @@ def insights(record: Record) -> tuple[str, ...]:
 
 
 def risks(record: Record) -> tuple[str, ...]:
-    """What may be wrong although no test says so."""
+    """Return what may be wrong although no test shows it."""
     return tuple(dict.fromkeys((*_of_places(record), *_of_tests(record), *_of_commands(record))))
 
 
 def _words(node: Node) -> str:
-    """A node's label without the prefix that names its policy, its kind or the files that a model changed; what the
-    model said when it submitted."""
+    """Return a node's label without the prefix that names its policy, its kind or the files that a model changed; for a
+    submitted one, what the model said when it submitted."""
     if node.by_model and node.kind != "strategy":
         submission = node.submission.message if node.submission else ""
         return one_line(submission or node.label.partition(": ")[2])
@@ -60,14 +61,15 @@ def _words(node: Node) -> str:
 
 
 def _own_tests(node: Node, record: Record) -> str:
-    """How many tests that the attempt added pass from this node on and fail on the unchanged code, in words."""
+    """Count, in words, the tests that the attempt added and that pass from this node on and fail on the unchanged
+    code."""
     before = next((parent.evaluation.reproduced_by for parent, n in pairwise(record.path) if n.id == node.id), ())
     new = [test for test in node.evaluation.reproduced_by if test not in before]
     return f"{counted(len(new), 'test')} of its own" if new else ""
 
 
 def _what(node: Node, record: Record) -> str:
-    """What was done at a node: its label, else the files that it edited."""
+    """Return what was done at a node: its label, else the files that it edited."""
     if node.label:
         return f"`{node.label}`"
     records = (each for each in record.action_records if each.node == node.id and each.changes_a_file)
@@ -90,7 +92,7 @@ def _sentence(transition: Transition, record: Record) -> str:
 
 
 def _run_again(transition: Transition) -> str:
-    """The results of tests that the states just above had not run."""
+    """Describe the results of tests that the states just above had not run."""
     again = [
         f"{listed(unsure)} {end}"
         for end, tests in (("pass", transition.fixed), ("fail", transition.broken))
@@ -100,7 +102,7 @@ def _run_again(transition: Transition) -> str:
 
 
 def _of_places(record: Record) -> Iterator[str]:
-    """Risks of changed tests, and of changes that no test covers."""
+    """Yield the risks of changed tests, and of changes that no test covers."""
     tests = [file.path for file in record.patch if record.protection.is_test(file.path)]
     if changed := [file.path for file in record.patch if file.path in tests and not file.new]:
         yield f"it changes tests or what lies among them: {listed(changed)}"

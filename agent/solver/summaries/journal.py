@@ -20,7 +20,7 @@ JOURNAL = "journal"
 
 
 def summarise(run: Run, provider: Provider | None, rollout: Rollout) -> Summary:
-    """The summary of a rollout from the journal. Without a provider the patch is only there if the journal has it.
+    """Summarise a rollout from the journal. Without a provider, the summary has the patch only if the journal has it.
 
     Raises:
         sandboxes.SandboxError: the best state is gone, and its patch was not kept.
@@ -49,7 +49,7 @@ def summary_of(record: Record) -> Summary:
 
 
 def _outcome(record: Record) -> RolloutOutcome:
-    """The outcome by the verification of the best state, or by its tests if its patch was not verified."""
+    """Return the outcome by the verification of the best state, or by its tests if its patch was not verified."""
     root, best, verdict = record.path[0], record.best, record.verdict
     if not best.report.valid:
         return "invalid"
@@ -65,13 +65,13 @@ def _outcome(record: Record) -> RolloutOutcome:
 
 
 def _files_read(action_records: Iterable[ActionRecord]) -> tuple[str, ...]:
-    """The files that were viewed. Files that a command read are not recorded."""
+    """Return the files that were viewed. Files that a command read are not recorded."""
     views = (each for each in action_records if isinstance(each.action, View) and each.seen.ok)
     return distinct(each.path for each in views if not each.seen.text.startswith(f"{each.path} is a directory"))
 
 
 def _files_changed(record: Record) -> tuple[str, ...]:
-    """The files that were edited, and those that the patch shows to be changed by commands."""
+    """Return the files that were edited, and those that commands changed according to the patch."""
     edited = (each.path for each in record.action_records if each.changes_a_file)
     return distinct((*edited, *(file.path for file in record.patch)))
 

@@ -41,7 +41,7 @@ class Record:
     verdict: Mapping[str, Any]
     """The verification of the best state (`agent.evaluate.verification.Verdict.to_note`); empty if there was none."""
     protection: Protection
-    """Which paths decide what the tests say."""
+    """The rule for which paths decide the test results."""
 
     @property
     def declared(self) -> Mapping[str, str]:
@@ -56,7 +56,7 @@ class Record:
 
 
 def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
-    """Collect the record. Without a provider the patch is read from the journal, if it is there, and nothing is
+    """Collect the record. Without a provider, the patch is read from the journal if it is there, and nothing is
     written.
 
     Raises:
@@ -82,7 +82,7 @@ def record(run: Run, provider: Provider | None, rollout: Rollout) -> Record:
 
 
 def _patch(run: Run, provider: Provider | None, node: Node) -> tuple[str, bytes]:
-    """A state's patch against the base state, and the blob that holds it."""
+    """Return the blob of a state's patch against the base state, and the patch."""
     if blob := kept_patch(run, node.id):
         return blob, run.journal.get_blob(blob)
     if provider is None:

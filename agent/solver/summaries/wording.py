@@ -8,12 +8,12 @@ from agent.counting import first_of
 from agent.run.tree.node import Node
 
 COMMAND_CHARACTERS = 300
-"""The rest of a longer command is left out."""
+"""The maximum length of a command; the rest of a longer one is left out."""
 LISTED = 5
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, joined, and how many more there are."""
     return first_of(names, LISTED)
 
 

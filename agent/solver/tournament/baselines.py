@@ -1,4 +1,4 @@
-"""Baselines: what simpler ways of choosing would have picked, to compare the vote with."""
+"""Baselines: the picks of simpler ways of choosing, to compare the vote with."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ OPINIONS = ("judge", "debate", "checklist")
 
 
 def baselines(candidates: Sequence[Candidate], *, seed: int = 0) -> dict[str, NodeId]:
-    """The state that each baseline would have picked, by the name of the baseline. Ties go to the rollout that finished
-    first.
+    """Return the state that each baseline would have picked, by the name of the baseline. Ties go to the rollout that
+    finished first.
 
     `random`: any rollout. `first`: the rollout that finished first. `tests`: the best by its tests alone. `majority`:
     the change that most rollouts offer. `judge`: the highest score of the value's model; left out if there is no score.

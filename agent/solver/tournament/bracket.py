@@ -1,8 +1,8 @@
-"""Brackets: which candidates meet in groups of a given size, until one is left.
+"""Brackets: arrange candidates in groups of a given size, stage by stage, until one is left.
 
-Invariant: the number of comparisons is the least possible, `ceil((n - 1) / (group - 1))`, since each eliminates at most
-`group - 1`. No candidate has more than one bye, and all byes are in the first stage; after it the number of remaining
-candidates is a power of `group`.
+Invariant: the number of comparisons is the smallest possible, `ceil((n - 1) / (group - 1))`, since each eliminates at
+most `group - 1` candidates. No candidate has more than one bye, and all byes are in the first stage; after it, the
+number of remaining candidates is a power of `group`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Match:
 
 
 def comparisons(n: int, group: int) -> int:
-    """How many groups of two or more are compared until one of `n` candidates is left.
+    """Return how many groups of two or more are compared until one of `n` candidates is left.
 
     Raises:
         ValueError: `group` is below 2.
@@ -47,8 +47,8 @@ def comparisons(n: int, group: int) -> int:
 
 
 def draw(entrants: Sequence[_T], group: int) -> list[tuple[_T, ...]]:
-    """The groups of the next stage, in order. A group of one is a bye: its member advances without a comparison. Byes
-    are spread evenly over the groups of the following stage.
+    """Return the groups of the next stage, in order. A group of one is a bye: its member advances without a comparison.
+    Byes are spread evenly over the groups of the following stage.
 
     Raises:
         ValueError: `group` is below 2.
@@ -68,7 +68,7 @@ def draw(entrants: Sequence[_T], group: int) -> list[tuple[_T, ...]]:
 
 
 def _spread(place: int, things: int, places: int) -> int:
-    """How many of `things` are at `place` when they are spread evenly over `places`."""
+    """Return how many of `things` are at `place` if they are spread evenly over `places`."""
     return (place + 1) * things // places - place * things // places
 
 

@@ -1,8 +1,8 @@
-"""What a judge is shown of a group: the issue, the summary and patch of each candidate, and how the tests of each end
-with the others. A candidate is named by a letter, which depends only on its position. No trace of a rollout is shown:
-summaries serve judges better (arXiv 2604.16529).
+"""What a judge reads about a group: the issue, the summary and patch of each candidate, and the results of each
+candidate's tests with the other patches. A candidate is named by a letter, which depends only on its position. No trace
+of a rollout is shown: summaries serve judges better (arXiv 2604.16529).
 
-Invariant: as `agent.evaluate.value.exhibit`. The candidates of a group share one size limit.
+Invariant: as in `agent.evaluate.value.exhibit`. The candidates of a group share one size limit.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from agent.task import Task
 from agent.untrusted import visible
 
 TIE = "tie"
-"""The answer of a judge who finds none better than the others."""
+"""The answer of a judge that finds none better than the others."""
 MOST_WEIGHT = 5
 TESTS = 20
-"""How many tests that do not pass with each change a judge is shown."""
+"""The maximum number of tests that a judge sees, of those that do not pass with every change."""
 PATCHES_BYTES = 60_000
 ACCOUNTS_BYTES = 16_000
 """Both limits are for all candidates of a group together."""
 
 
 def letters(group: Sequence[object]) -> str:
-    """The names of a group's members for a judge, in order.
+    """Return the names of a group's members for a judge, in order.
 
     Raises:
         ValueError: the group has more members than there are letters.
@@ -51,7 +51,7 @@ def letters(group: Sequence[object]) -> str:
 def group_messages(
     task: Task, group: Sequence[Candidate], matrix: Matrix, question: str, length: float = 1.0
 ) -> list[Message]:
-    """A question about a group. `length` is the fraction of each limit that is used, in (0, 1]."""
+    """Return a question about a group. `length` is the fraction of each limit that is used, in (0, 1]."""
     summaries = accounts([_telling(each.summary) for each in group], int(ACCOUNTS_BYTES * length), letters(group))
     room = int(PATCHES_BYTES * length) // len(group)
     attempts = [
@@ -68,13 +68,13 @@ def group_messages(
 
 
 def _telling(summary: Summary) -> Summary:
-    """The summary without what is for later attempts, and without what the journal's facts say already."""
+    """Return the summary without what is meant for later attempts, and without what the journal's facts already say."""
     return replace(summary, insights=(), progress="" if summary.author == JOURNAL else summary.progress)
 
 
 def _patches(group: Sequence[Candidate]) -> Iterator[bytes]:
-    """The patch of each candidate: what it changes of the sources first. What an earlier one does to a file in the same
-    way is not repeated."""
+    """Yield the patch of each candidate, with its changes of sources first. A change to a file that is the same as in
+    an earlier patch is not repeated."""
     shown = dict[bytes, str]()
     for letter, candidate in zip(letters(group), group, strict=True):
         parts = sorted(sections(candidate.patch), key=lambda part: part not in candidate.source)
@@ -87,7 +87,8 @@ def _patches(group: Sequence[Candidate]) -> Iterator[bytes]:
 
 
 def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
-    """How the tests that attempts wrote end with the changes of the group; nothing if none shows the issue."""
+    """Yield the results of the tests that attempts wrote with the changes of the group; nothing if none shows the
+    issue."""
     differing, same = list[str](), Counter[str]()
     for row in matrix.rows:
         authors = _authors(row, group)
@@ -102,7 +103,7 @@ def _tests(group: Sequence[Candidate], matrix: Matrix) -> Iterator[str]:
 
 
 def _authors(row: Row, group: Sequence[Candidate]) -> str:
-    """Whose tests they are, for a judge of the group."""
+    """Describe for a judge of the group who wrote the tests."""
     named = list(zip(letters(group), group, strict=True))
     if names := [name for name, each in named if each.node in row.authors]:
         return f"by {', '.join(names)}"
@@ -111,13 +112,13 @@ def _authors(row: Row, group: Sequence[Candidate]) -> str:
 
 
 def _ends(row: Row, test: str, group: Sequence[Candidate]) -> str:
-    """How a test ends with each change."""
+    """Describe the result of a test with each change."""
     ends = zip(letters(group), (row.cells[each.node][test] for each in group), strict=True)
     return "; ".join(f"{name} {'could not be tested' if cell == 'invalid' else cell}" for name, cell in ends)
 
 
 def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
-    """The vote in an answer, from its JSON.
+    """Read the vote from the JSON of an answer.
 
     Raises:
         agent.models.answers.Unreadable: the answer contains no valid vote.
@@ -128,8 +129,8 @@ def read_ballot(group: Sequence[Candidate], text: str) -> Ballot:
 
 
 def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
-    """The vote that follows from an answer by criteria: the attempt with the greatest sum of weights wins, and several
-    with it are a tie.
+    """Compute the vote from an answer by criteria: the attempt with the greatest sum of weights wins; if several
+    attempts share it, it is a tie.
 
     Raises:
         agent.models.answers.Unreadable: the answer contains no valid criteria.
@@ -150,7 +151,7 @@ def read_criteria(group: Sequence[Candidate], text: str) -> Ballot:
 
 
 def _winner(group: Sequence[Candidate], reply: Mapping[str, object]) -> str:
-    """The letter that an answer names, or TIE."""
+    """Return the letter that an answer names, or TIE."""
     winner, names = reply.get("winner"), letters(group)
     if winner != TIE and (not isinstance(winner, str) or len(winner) != 1 or winner not in names):
         raise Unreadable(f"`winner` is {str(winner)[:40]!r}: give one of {', '.join(names)}, or {TIE}")

@@ -18,8 +18,8 @@ Merit = tuple[float, int, int, NodeId]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Facts:
-    """What is certain, compared field by field; the greater is better. Patches that the guard refuses are left out
-    before (`agent.solver.candidates.CandidatePool.acceptable`)."""
+    """What is certain about a candidate, compared field by field; greater is better. Patches that the guard refuses
+    have been excluded before (`agent.solver.candidates.CandidatePool.acceptable`)."""
 
     valid: bool
     """Whether the tests gave a result."""
@@ -27,7 +27,7 @@ class Facts:
     progress: float
     """The share of the goal tests that pass, in [0, 1], as `agent.evaluate.value.tests` counts them."""
     unharmed: float
-    """1 if no test broke, else less (`harm` of `agent.evaluate.value.tests`)."""
+    """1 if no test broke, otherwise less (`harm` of `agent.evaluate.value.tests`)."""
 
     @property
     def solved(self) -> bool:
@@ -37,12 +37,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A candidate, representing all that change the sources in the same way."""
+    """A candidate that represents all candidates with the same change of the sources."""
 
     candidate: Candidate
     facts: Facts
     others: tuple[Candidate, ...] = ()
-    """The candidates that it represents beside itself."""
+    """The other candidates that it represents."""
 
     @property
     def node(self) -> NodeId:
@@ -61,15 +61,15 @@ class Entrant:
 
     @property
     def accepted(self) -> bool:
-        """Whether a critic wants nothing better, and its author declares every test that it breaks."""
+        """Whether a critic accepts it, and its author declares every test that it breaks."""
         evaluation = self.candidate.evaluation
         return evaluation.accepted or (evaluation.approved and self.facts.grade is Grade.DECLARED)
 
     @property
     def merit(self) -> Merit:
-        """Orders candidates with equal facts where there is no vote or votes are tied. The greater is better: the
-        candidate's own test reproduces the issue; more rollouts offer the change; the patch is shorter; the state is
-        older."""
+        """A sort key for candidates with equal facts, used if there is no vote or the votes are tied. Better is a
+        candidate whose own test reproduces the issue; then one whose change more rollouts offer; then the shorter
+        patch; then the older state."""
         return float(self.candidate.evaluation.reproduces), self.rollouts, -len(self.candidate.patch), -self.node
 
 

@@ -24,14 +24,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ModelJudge:
-    """A judge that asks its model one question a vote; with `debate`, after a speech for each candidate.
+    """A judge that asks its model one question per vote; with `debate`, after a speech for each candidate.
 
     SWE-Search picks the final answer by a debate of several agents (arXiv 2410.20285). One advocate per candidate is
-    our own choice: it makes the speeches differ at any temperature. A vote after a debate takes one question for each
-    candidate more, so that fewer votes can be afforded.
+    our own choice: it makes the speeches differ at any temperature. A vote after a debate takes one more question for
+    each candidate, so that the budget allows fewer votes.
 
-    With `criteria`, the model draws criteria from the differences of the candidates and judges by each; who wins in all
-    is worked out here, by the sums of their weights, as in the Open Rubric System.
+    With `criteria`, the model derives criteria from the differences of the candidates and judges by each of them. The
+    overall winner is computed here, from the sums of their weights, as in the Open Rubric System.
     """
 
     model: Model
@@ -41,12 +41,12 @@ class ModelJudge:
 
     @property
     def name(self) -> str:
-        """The name of the model, marked where it debates or judges by criteria."""
+        """The name of the model, with a mark if it debates or judges by criteria."""
         how = " (debate)" if self.debate else " (criteria)" if self.criteria else ""
         return self.model.name + how
 
     def requests(self, size: int) -> int:
-        """One; with `debate`, one for each candidate more."""
+        """Return 1; with `debate`, one more for each candidate."""
         return 1 + size * self.debate
 
     def vote(self, task: Task, group: tuple[Candidate, ...], vote: int, matrix: Matrix = UNTESTED) -> Ballot:
@@ -82,11 +82,11 @@ JUDGES: dict[str, Callable[[Model, Ask], Judge]] = {
 def judge_of(
     settings: TournamentSettings, proposing: str | None, models: Callable[[str], Model]
 ) -> Callable[[Ask], Judge] | None:
-    """Makes the judge that the settings name, given a way to ask its model; None: there are no votes. `proposing` is
-    the model among the policies, if there is one.
+    """Return a function that makes the judge that the settings name, given a way to ask its model; None: there are no
+    votes. `proposing` is the model among the policies, if there is one.
 
     Raises:
-        ConfigError: a debate or criteria need a model, and there is none.
+        ConfigError: a debate or criteria need a model, but there is none.
     """
     name = settings.model or proposing
     if name is None and settings.judge in ("criteria", "debate"):

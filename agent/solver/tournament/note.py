@@ -21,14 +21,14 @@ def key(number: int) -> str:
 
 
 def notes(run: Run) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The rankings that a run has noted (see `note`), each with the number of its round."""
+    """Yield the rankings that a run has noted (see `note`), each with the number of its round."""
     for number in range(1, run.round + 1):
         if (found := run.note(ROOT, key(number))) is not None:
             yield number, found
 
 
 def note(ranking: Ranking, candidates: Sequence[Candidate], *, seed: int = 0) -> dict[str, Any]:
-    """A ranking of these candidates and the picks of the baselines, as plain data for JSON."""
+    """Return a ranking of these candidates and the picks of the baselines, as plain data for JSON."""
     ballots = [ballot for stage in ranking.bracket for match in stage for ballot in match.ballots]
     return {
         "order": [_entrant(entrant, ranking) for entrant in ranking.order],

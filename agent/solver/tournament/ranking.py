@@ -1,7 +1,7 @@
 """rank(): orders candidates by facts, then by recursive tournament voting among those with equal facts.
 
-Invariant: tests that agents wrote may guide and never decide. Judges are shown how they end, they eliminate no
-candidate before a vote, and they break ties only where there is no vote or votes are tied.
+Invariant: tests that agents wrote guide the choice but never decide it. Judges see their results; they eliminate no
+candidate before a vote, and they break ties only if there is no vote or the votes are tied.
 
 Small groups are compared by several votes each, and the winners advance until one is left, as in recursive tournament
 voting (arXiv 2604.16529), which found groups of 2 and 8 votes best. We added the draw of the groups
@@ -29,9 +29,10 @@ from agent.task import Task
 GROUP = 2
 VOTES = 8
 LEAST_VOTES = 2
-"""The minimum of votes on a group, even if few requests are left: each of two candidates is then listed first once."""
+"""The minimum number of votes on a group, even if few requests are left, so that each of two candidates is listed first
+once."""
 LARGEST = 5
-"""Candidates in one group if few requests are left."""
+"""The maximum number of candidates in one group if few requests are left."""
 CrossTest = Callable[[Sequence[Candidate], Sequence[NodeId]], Matrix]
 """Runs the tests of each of these candidates in these nodes (`agent.solver.cross_testing.CrossCheck.matrix`)."""
 
@@ -41,8 +42,8 @@ class Ranking:
     """Candidates with distinct patches, in order, and how the order was found."""
 
     order: tuple[Entrant, ...] = ()
-    """The winner first. The tests decide first; then, if there were votes, the last stage won and the strength;
-    then the scores of the cross tests, and last `Entrant.merit`."""
+    """The candidates, the winner first. The tests decide first; then, if there were votes, the last stage that a
+    candidate won and its strength; then the scores of the cross tests; and finally `Entrant.merit`."""
     bracket: tuple[tuple[Match, ...], ...] = ()
     """The stages of the tournament; empty if facts alone decided or there is no judge."""
     strengths: Mapping[NodeId, float] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Ranking:
     def confidence(self) -> float | None:
         """The probability, in [0, 1], that the winner is the strongest of the tournament's candidates, if ballots are
         independent draws from a Bradley-Terry model (`agent.solver.tournament.strength.chances`, seeded by 0). Votes of
-        one model on one question are not quite independent, so this is an overestimate. None: there was no
+        one model on one question are not fully independent, so this is an overestimate. None: there was no
         tournament."""
         if not self.bracket:
             return None
@@ -89,12 +90,12 @@ def rank(
     workers: int = 1,
     cross_test: CrossTest = lambda authors, nodes: UNTESTED,
 ) -> Ranking:
-    """Order candidates. `judge` is asked only about candidates with the best facts, if there are several; None: there
-    are no new votes.
+    """Rank candidates. `judge` is asked only about the candidates with the best facts, if there are several; None:
+    there are no new votes.
 
     Candidates with the same change of the sources count as one. No vote is held on candidates that critics accepted and
-    that pass each other's tests. `cross_test` is called once, before any vote, if at least two candidates (without a
-    judge three) have the best facts: if one of only two fails a test, the test may be what is wrong. The judge is shown
+    that pass each other's tests. `cross_test` is called once, before any vote, if at least two candidates have the best
+    facts, or three if there is no judge: if one of only two fails a test, the test itself may be wrong. The judge sees
     the results. A group is voted on at most `votes` times; `requests` is the number of requests that all votes together
     should take (None: any number), which is exceeded if a group would have fewer than `LEAST_VOTES`; before that,
     groups are made larger. `known` ballots of this round and judge are not asked for again; each new ballot is passed
@@ -131,20 +132,20 @@ def _settled(equals: Sequence[Entrant], matrix: Matrix) -> bool:
 
 
 def _requests(group: int, entrants: int, judge: Judge) -> int:
-    """How many requests one vote on all groups of this size takes."""
+    """Return how many requests one vote on all groups of this size takes."""
     return comparisons(entrants, group) * judge.requests(min(group, entrants))
 
 
 def _group_size(least: int, entrants: int, requests: int | None, judge: Judge) -> int:
-    """The size of groups: larger ones than asked for where the requests are not enough for the fewest votes on all
-    groups; at most `LARGEST`."""
+    """Return the size of groups. It is larger than requested, up to `LARGEST`, if the requests are not enough for
+    `LEAST_VOTES` on all groups."""
     sizes = range(least, max(least, min(LARGEST, entrants)) + 1)
     enough = (size for size in sizes if requests is None or _requests(size, entrants, judge) * LEAST_VOTES <= requests)
     return next(enough, sizes[-1])
 
 
 def _affordable(votes: int, requests: int | None, each: int) -> int:
-    """How many votes are held on each group if one vote on all groups takes `each` requests."""
+    """Return how many votes are held on each group if one vote on all groups takes `each` requests."""
     return votes if requests is None else min(votes, max(LEAST_VOTES, requests // each))
 
 
@@ -156,7 +157,7 @@ def _ranking(
     checked: Mapping[NodeId, float],
     error: Exception | None,
 ) -> Ranking:
-    """The ranking after a tournament of the equals, if there was one, with the earlier ballots on them."""
+    """Return the ranking after a tournament of the equals, if there was one, including the earlier ballots on them."""
     cast = (ballot for stage in bracket for match in stage for ballot in match.ballots)
     node_ids = [entrant.node for entrant in equals]
     won = wins(dict.fromkeys((*before, *cast)), node_ids)
@@ -171,15 +172,15 @@ def _ranking(
 
 
 def _merit(checked: Mapping[NodeId, float], entrant: Entrant) -> tuple[float, Merit]:
-    """Orders candidates where votes do not, the greater the better: the score of the cross tests, then
-    `Entrant.merit`."""
+    """Return a sort key for candidates that votes do not order, the greater the better: the score of the cross tests,
+    then `Entrant.merit`."""
     return checked.get(entrant.node, 0.0), entrant.merit
 
 
 def _run_stages(
     entrants: Sequence[Entrant], group: int, collector: VoteCollector, checked: Mapping[NodeId, float]
 ) -> tuple[tuple[Match, ...], ...]:
-    """All stages. Places are drawn by the digests of the patches, which depend on neither age nor length."""
+    """Run all stages. Places are drawn by the digests of the patches, which depend on neither age nor length."""
     by_node = {entrant.node: entrant for entrant in entrants}
     left = sorted(by_node, key=lambda node: sha256(by_node[node].candidate.patch).digest())
     stages: list[tuple[Match, ...]] = []

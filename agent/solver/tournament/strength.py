@@ -21,7 +21,7 @@ ITERATIONS = 10_000
 PRECISION = 1e-5
 DRAWS = 2_000
 FIRST_DRAWS = 100
-"""The draws at the start that are discarded (burn-in)."""
+"""The number of draws at the start that are discarded (burn-in)."""
 
 
 def wins(ballots: Iterable[Ballot], among: Collection[NodeId]) -> Wins:
@@ -35,7 +35,7 @@ def wins(ballots: Iterable[Ballot], among: Collection[NodeId]) -> Wins:
 
 
 def strengths(nodes: Collection[NodeId], won: Wins) -> dict[NodeId, float]:
-    """The most likely strengths (the mode of the posterior of their logarithms), which add up to 1."""
+    """Compute the most likely strengths (the mode of the posterior of their logarithms), which add up to 1."""
     scores, meetings = _scores(nodes, won), _meetings(won)
     current = dict.fromkeys(nodes, 1.0)
     for _ in range(ITERATIONS):
@@ -54,8 +54,8 @@ def strengths(nodes: Collection[NodeId], won: Wins) -> dict[NodeId, float]:
 
 
 def chances(nodes: Collection[NodeId], won: Wins, rng: Random, draws: int = DRAWS) -> dict[NodeId, float]:
-    """How likely each candidate is the strongest: the share of draws from the posterior (by Gibbs sampling) in which it
-    is."""
+    """Compute how likely each candidate is the strongest: the share of draws from the posterior (by Gibbs sampling) in
+    which it is the strongest."""
     scores, meetings = _scores(nodes, won), _meetings(won)
     current, strongest = dict.fromkeys(nodes, 1.0), Counter[NodeId]()
     for number in range(draws + FIRST_DRAWS):

@@ -1,4 +1,4 @@
-"""Voting: a judge is asked about groups until the result is clear.
+"""Voting: asks a judge about groups until the result is clear.
 
 Recorded ballots are not asked for again; each new one is recorded at once.
 """
@@ -50,8 +50,8 @@ class VoteCollector:
         self.error: Exception | None = None
 
     def collect(self, group: tuple[Candidate, ...]) -> tuple[Ballot, ...]:
-        """The ballots on a group, until the result is clear: the lead cannot be caught by the votes that are left, or
-        the judge saw each candidate in each place and found none better. From one vote to the next the first candidate
+        """Collect ballots on a group until the result is clear: the remaining votes cannot overturn the lead, or the
+        judge saw each candidate in each place and found none better. From one vote to the next, the first candidate
         shown becomes the last."""
         ballots: list[Ballot] = []
         vote = 0
@@ -62,7 +62,8 @@ class VoteCollector:
         return tuple(ballots)
 
     def _cast(self, group: tuple[Candidate, ...], votes: Sequence[int]) -> list[Ballot]:
-        """The ballots of these votes, asked for at the same time, without those that the judge cannot be asked for."""
+        """Return the ballots of these votes, which are asked for at the same time. Votes that the judge cannot be asked
+        for are left out."""
         if len(votes) == 1:
             cast = [self._ballot(group, votes[0])]
         else:
@@ -71,7 +72,7 @@ class VoteCollector:
         return [ballot for ballot in cast if ballot is not None]
 
     def _ballot(self, group: tuple[Candidate, ...], vote: int) -> Ballot | None:
-        """The ballot of one vote; None: the judge cannot be asked."""
+        """Return the ballot of one vote; None if the judge cannot be asked."""
         turn = vote % len(group)
         shown = group[turn:] + group[:turn]
         names = tuple(candidate.node for candidate in shown)
@@ -93,8 +94,8 @@ class VoteCollector:
 
 
 def _votes_needed(ballots: Sequence[Ballot], size: int, left: int) -> int:
-    """How many of the votes that are left on a group of this size are needed at least to make the result clear; 0: it
-    is."""
+    """Return the minimum number of the votes left on a group of this size that can make the result clear; 0: it is
+    clear."""
     if len(ballots) >= size and all(ballot.tie for ballot in ballots):
         return 0
     tally = Counter(ballot.winner for ballot in ballots if ballot.winner is not None)
