@@ -133,8 +133,8 @@ class Engine:
         return expansion
 
     def _lost(self, number: int) -> Expansion | None:
-        """Return the oldest expansion that an earlier process started and did not end, with the same index. None: there
-        is none left to repeat."""
+        """Return the oldest expansion that an earlier process started and did not end, with the same index. Return None
+        if none is left to repeat."""
         tree, in_progress = self._run.tree, self._run.in_progress
         for begun in in_progress:
             choice, policy = begun.choice, self._panel.member(begun.policy_id)

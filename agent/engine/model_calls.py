@@ -99,9 +99,9 @@ class Forecast:
 
     def of(self, request: Request, passage: Passage, price: Price | None) -> Usage:
         """Estimate a request: its tokens from its length, and those of the answer from the limit or the longest answer
-        so far. The dollars are the listed price times the surcharge, where a beginning that the provider was sent
-        recently has the price of cached tokens. Without a listed price, the highest price so far counts; 0 if that is
-        unknown, too."""
+        so far. The dollars are the listed price times the surcharge; a beginning that the provider was sent recently
+        has the price of cached tokens. Without a listed price, the highest price so far counts; 0 if that is unknown,
+        too."""
         lengths = [len(str(value).encode("utf-8", "surrogatepass")) for value in request.conversation]
         tokens_in = sum(lengths) // BYTES_PER_TOKEN + 1
         limits = [request.sampling[key] for key in ("max_tokens", "max_completion_tokens") if key in request.sampling]

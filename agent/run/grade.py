@@ -71,8 +71,8 @@ def declared(submission: Submit | None, broken: Sequence[str]) -> dict[str, str]
 
 
 def succeeded(node: Node, root: Node, goals: Sequence[str]) -> bool:
-    """Whether a state solves the task or, where no goal is known, was submitted and breaks only tests that it declares
-    to contradict the issue. It need not be verified."""
+    """Whether a state solves the task or, if no goal is known, was submitted and breaks only tests that it declares to
+    contradict the issue. It need not be verified."""
     if goals:
         return node.evaluation.solved
     broken = regressions(root.report, node.report)

@@ -35,7 +35,7 @@ class Conversations:
         """For each beginning: the digest of the same without its last value, and the digest of that value."""
 
     def shorten(self, values: Sequence[Any]) -> Passage:
-        """The passage to store for a conversation."""
+        """Return the passage to store for a conversation."""
         names = [digest_of(value) for value in values]
         beginnings = [""]
         for name in names:
@@ -61,11 +61,11 @@ class Conversations:
         return name
 
     def whole(self, digest: str) -> tuple[Any, ...]:
-        """The values of a conversation, or of the beginning of one. Raises KeyError if it is not stored."""
+        """Return the values of a conversation, or of the beginning of one. Raises KeyError if it is not stored."""
         return tuple(self._values[name] for name in self.names(digest))
 
     def names(self, digest: str) -> tuple[str, ...]:
-        """The digests of the values of a conversation. Raises KeyError as `whole`."""
+        """Return the digests of the values of a conversation. Raises KeyError like `whole`."""
         found = []
         while digest:
             digest, name = self._ends[digest]
@@ -73,7 +73,8 @@ class Conversations:
         return tuple(reversed(found))
 
     def beginnings(self, digest: str) -> Iterator[str]:
-        """The digests of a conversation and of all its beginnings, the longest first. Raises KeyError as `whole`."""
+        """Yield the digests of a conversation and of all its beginnings, the longest first. Raises KeyError like
+        `whole`."""
         while digest:
             yield digest
             digest, _ = self._ends[digest]

@@ -31,10 +31,10 @@ class SweSearch:
     """The node with the highest sum of `terms` first, the older node among equals.
 
     These are the terms and the constants of the code of SWE-Search (arXiv 2410.20285; `moatless-tree-search`,
-    `selector/selector.py`, `uct_score`). Rewards there are in [-100, 100]: a value v is a reward of `200 v - 100`.
-    Its duplicates correspond to all expansions without a child here: transpositions, failures, and work in flight, so
-    that workers spread. Omitted are its terms that read what only its own agent writes: expected corrections, repeated
-    kinds of actions, and the similarity of edits.
+    `selector/selector.py`, `uct_score`). Rewards there are in [-100, 100]: a value v is a reward of `200 v - 100`. Its
+    duplicates correspond to all expansions without a child here: transpositions, failures, and work in flight, so that
+    workers spread out. Terms that need data of its own agent are omitted: expected corrections, repeated kinds of
+    actions, and the similarity of edits.
 
     The exploration term is at most about 2 on that scale: with the published constants this is close to best reward
     first.

@@ -1,4 +1,4 @@
-"""Searches for one part, in states of its own, like for any task."""
+"""The search for one part. It works in states of its own, like the search for a whole task."""
 
 from __future__ import annotations
 
