@@ -13,8 +13,9 @@ __all__ = ["Outcome", "SuiteReport"]
 
 
 class Outcome(Enum):
-    """How one test ended. Everything but PASSED and SKIPPED is a failure. Expected failures count as PASSED, and so do
-    unexpected passes; a report lists those that are strict. Older journals have unexpected passes as FAILED."""
+    """How one test ended. Every outcome except PASSED and SKIPPED is a failure. Expected failures and unexpected passes
+    count as PASSED; a report lists the unexpected passes of tests marked as strict. Older journals record unexpected
+    passes as FAILED."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -24,7 +25,7 @@ class Outcome(Enum):
 
     @property
     def failed(self) -> bool:
-        """Whether it is a failure."""
+        """Whether the outcome is a failure."""
         return self not in (Outcome.PASSED, Outcome.SKIPPED)
 
 
@@ -36,57 +37,58 @@ class SuiteReport:
     """The result of one test run."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    """By test id, in the order of running."""
+    """Outcome by test id, in running order."""
     duration_s: float = 0.0
     collected: int = 0
     """Tests that the runner found, whether they ran or not."""
     complete: bool = True
-    """All tests were requested and none was left out. False: only some were requested (the goal tests), or the run was
-    cut short."""
+    """Whether all tests were requested and none was left out. False if only some were requested (the goal tests), or if
+    the run was cut short."""
     left_out: int = 0
-    """Tests that did not run because enough regressions had been seen."""
+    """Number of tests that did not run because there were enough regressions already."""
     late: Mapping[str, int] = field(default_factory=dict)
-    """Number of tests by file that did not run because the time was up."""
+    """By file, the number of tests that did not run because the time was up."""
     asked: tuple[str, ...] = ()
     """The tests, or test files, that were requested; empty: all."""
     scope: str = ""
-    """For a state measured by scope: which part of all tests ran, for people."""
+    """If the state was measured by scope: which tests ran, in words for people."""
     valid: bool = True
-    """The runner finished, collected something, and its exit code agrees with the outcomes."""
+    """Whether the runner finished and collected something, and its exit code agrees with the outcomes."""
     problem: str = ""
     """Why the report is not valid, for people."""
     exit_code: int = 0
     timed_out: bool = False
     adapter: str = "pytest"
-    """What read the results: `pytest`, the name of an adapter, or `exit-code`, the weakest."""
+    """How the results were read: `pytest`, the name of an adapter, or `exit-code`, the weakest evidence."""
     command: str = ""
     """The command, for people, if it differs from the task's own."""
     output: str = ""
     """The last output of the run, limited."""
     durations: Mapping[str, float] = field(default_factory=dict)
-    """Seconds by test id, where the runner reports them."""
+    """Seconds by test id, if the runner reports them."""
     messages: Mapping[str, str] = field(default_factory=dict)
     """Failure text by id of the failed test, limited."""
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Test id by the first line of the test's documentation, where the runner reports it and it is unique."""
+    """Test id by the first line of the test's documentation, if the runner reports that line and it is unique."""
     start: str = "new"
-    """How the run started: in a `new` process, or copied from a template, with pytest and its `packages` imported or in
-    the middle of a `session` of the base state."""
+    """How the run started: in a `new` process, or as a copy of a template, either after pytest and its `packages` were
+    imported or in the middle of a `session` of the base state."""
     unsafe: tuple[str, ...] | None = None
     """Base state only: tests that end differently in a copied run and are therefore never copied. None: not checked."""
     flaky: tuple[str, ...] = ()
-    """Base state only: tests that ended differently in two runs. They decide nothing."""
+    """Base state only: tests that ended differently in two runs. No decision depends on them."""
     first: int | None = None
     """Base state only: how many of `outcomes`, from the beginning, come from the first run; None: all."""
     unexpected: tuple[str, ...] = ()
-    """Tests that passed although marked as strict expected failures; for the runner they failed."""
+    """Tests that passed although marked as strict expected failures; the runner reports them as failed."""
 
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Runs of all tests only: packages of the workspace that were imported from an installed copy, with its file."""
+    """Runs of all tests only: packages of the workspace that the tests imported from an installed copy instead, each
+    with the file of that copy."""
 
     @property
     def conclusive(self) -> bool:
-        """Whether the run covered all tests, or the whole scope, apart from tests it had no time for; it was not cut
+        """Whether the run covered all tests or the whole scope, except tests that it had no time for, and was not cut
         short by regressions."""
         return self.complete or (bool(self.scope) and not self.left_out)
 
@@ -98,13 +100,13 @@ class SuiteReport:
         return replace(self, outcomes=dict(islice(self.outcomes.items(), self.first)), first=None)
 
     def passed(self, test_id: str) -> bool:
-        """Whether the test ran and passed in a valid run; skipped is not passed."""
+        """Whether the test ran and passed in a valid run; a skipped test did not pass."""
         return self.valid and self.outcome(test_id) is Outcome.PASSED
 
     def outcome(self, test_id: str) -> Outcome | None:
-        """How the test ended; for a file, class or function, the worst outcome of its tests.
+        """Return how the test ended; for a file, class or function, the worst outcome of its tests.
 
-        ERROR when its file could not be imported; None when the report does not cover it.
+        ERROR if its file could not be imported; None if the report does not cover it.
         """
         if test_id in self.outcomes:
             return self.outcomes[test_id]
@@ -115,10 +117,10 @@ class SuiteReport:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Ids of the tests that failed, in the order of running."""
+        """Ids of the tests that failed, in running order."""
         return tuple(t for t, o in self.outcomes.items() if o.failed)
 
     @property
     def passes(self) -> tuple[str, ...]:
-        """Ids of the tests that passed, in the order of running; none when the run is not valid."""
+        """Ids of the tests that passed, in running order; none if the run is not valid."""
         return tuple(t for t, o in self.outcomes.items() if o is Outcome.PASSED) if self.valid else ()

@@ -1,8 +1,8 @@
 """Altered copies of test files, in which every test should fail whatever code it tests.
 
-Invariant: in the copy, an honest test fails in its added last statement. A test that passes gets its result from
-somewhere other than its statements. Where a test states an expected value, the copy has a decoy, with which the
-assertion has to fail. Pure: sources in, sources out.
+Invariant: in the copy, an honest test fails in its added last statement. A test that passes there gets its result from
+somewhere other than its statements. If a test states an expected value, the copy has a decoy in its place, which must
+make the assertion fail. The functions are pure: sources in, sources out.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ EQUALITY = re.compile(r"assert(?!Not|Less|Greater)\w*Equals?")
 RAISING = re.compile(r"pytest\.raises|self\.assertRaises(Regex)?")
 """Calls that open a block which has to raise an exception."""
 MOST = 2_000
-"""Maximum characters of a decoy: the difference of longer texts takes long to report."""
+"""Maximum characters of a decoy: it takes long to report how longer texts differ."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def altered(
     path: str, source: str, tests: Collection[str], marker: str, words: str, changed: Collection[str]
 ) -> str | None:
-    """The copy, in which each function named in `tests` ends by failing with the marker, and each assertion is checked
-    (see `agent.measure.inside.equality` for `words` and `changed`); None: there is no such function.
+    """Return the copy, in which each function named in `tests` ends by failing with the marker, and each assertion is
+    checked (see `agent.measure.inside.equality` for `words` and `changed`); None if there is no such function.
     """
     if path.endswith(DOCUMENTS):
         return f"{source}\n\n>>> raise AssertionError({marker + END!r})\n"
@@ -58,7 +58,7 @@ def altered(
 
 
 def failing(path: str, source: str, tests: Collection[str], marker: str) -> str | None:
-    """A copy in which these tests do nothing but fail with the marker, and imports that fail are replaced by mocks."""
+    """Return a copy in which these tests do nothing but fail with the marker, and mocks replace imports that fail."""
     if path.endswith(DOCUMENTS):
         return f">>> raise AssertionError({marker!r})\n\n{source}"
     tree = python(source)
@@ -115,7 +115,7 @@ class _Copied(ast.NodeTransformer):
         return decoyed
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """A call whose name says that it asserts something about its first two arguments."""
+        """Alter a call whose name says that it asserts something about its first two arguments."""
         decoyed: ast.stmt = node
         match node.value:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[left, right, *more]) as call if (
@@ -160,7 +160,7 @@ class _Copied(ast.NodeTransformer):
         return value
 
     def call(self, method: str, *values: ast.expr | str) -> ast.Call:
-        """A call of a method of `agent.measure.inside.equality.Assertions`; a string argument is a name."""
+        """Return a call of a method of `agent.measure.inside.equality.Assertions`; a string argument is a name."""
         arguments = [ast.Name(each, ast.Load()) if isinstance(each, str) else each for each in values]
         return ast.Call(ast.Attribute(ast.Name(self.name, ast.Load()), method, ast.Load()), arguments, [])
 
@@ -190,8 +190,8 @@ class _Ending(ast.NodeTransformer):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             return node
         if isinstance(node, ast.Return):
-            said = [ast.Expr(node.value)] if node.value else []
-            return [*said, _failure(f"{self.marker}{END}")]
+            kept = [ast.Expr(node.value)] if node.value else []
+            return [*kept, _failure(f"{self.marker}{END}")]
         return self.generic_visit(node)
 
 
@@ -207,7 +207,7 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
 
 
 def _decoy(value: ast.expr) -> ast.expr | None:
-    """The decoy for a literal value; None when the expression is not a literal or has no decoy."""
+    """The decoy for a literal value; None if the expression is not a literal or has no decoy."""
     try:
         known = ast.literal_eval(value)
         new = other(known)
@@ -239,7 +239,7 @@ def _words(text: str) -> set[str]:
 
 
 def _expected(function: Function) -> frozenset[str]:
-    """The names in a function that only serve to be compared."""
+    """The names that a function uses only in comparisons."""
     uses, compared, assigned = Counter[str](), Counter[str](), Counter[str]()
     for node in ast.walk(function):
         match node:
@@ -287,7 +287,7 @@ def _failure(message: str) -> ast.stmt:
 
 
 def _optional(statement: ast.Import | ast.ImportFrom) -> ast.stmt:
-    """The import, with mocks for its names in case it fails."""
+    """Return the import, with mocks for its names in case it fails."""
     names = [each.asname or each.name.split(".")[0] for each in statement.names if each.name != "*"]
     stand_in = "".join(f"\n    {name} = __import__('unittest.mock').mock.MagicMock()" for name in names) or "\n    pass"
     tried = cast("ast.Try", syntax_tree(f"try:\n    pass\nexcept ImportError:{stand_in}").body[0])

@@ -16,7 +16,7 @@ from agent.measure.ids import file_of
 
 
 class Baseline:
-    """The report of the base state, which grows. Thread-safe.
+    """The report of the base state, which grows as further tests run there. Thread-safe.
 
     `run` runs tests, or files of tests, in the base state; `learned` receives each such report.
     """
@@ -40,7 +40,7 @@ class Baseline:
             return self._report
 
     def cover(self, tests: Iterable[str]) -> None:
-        """Run those of these tests, or files of tests, whose results are unknown."""
+        """Run those of these tests, or test files, whose results are unknown."""
         with self._running:
             if unknown := unknown_in(self.report, tests):
                 self._learn(self._run(unknown))
@@ -79,8 +79,8 @@ def unknown_in(report: SuiteReport, wanted: Iterable[str]) -> list[str]:
 
 
 def joined(report: SuiteReport, more: SuiteReport) -> SuiteReport:
-    """Merge the reports of two runs of one state; where both know a test, the first wins. From an invalid second run
-    only the fact that it was requested is kept."""
+    """Merge the reports of two runs of one state; if both know a test, the first wins. If the second run is invalid,
+    only the list of its requested tests is kept."""
     asked = tuple(dict.fromkeys((*report.asked, *more.asked)))
     if not more.valid:
         return replace(report, asked=asked, complete=report.complete and not asked)

@@ -15,23 +15,23 @@ NOT_RUN = "not run:"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Changes in test results against the base state: test ids in running order. Flaky tests are ignored; an invalid
-    run yields an empty comparison."""
+    """Changes in test results since the base state: test ids in running order. Flaky tests are ignored; an invalid run
+    yields an empty comparison."""
 
     fixed: tuple[str, ...] = ()
-    """Failed before and pass now."""
+    """Tests that failed before and pass now."""
     newly_broken: tuple[str, ...] = ()
-    """Passed before and do not now. For a file that can no longer be imported, all its tests."""
+    """Tests that passed before and do not pass now. For a file that can no longer be imported, all its tests."""
     failing_still: tuple[str, ...] = ()
-    """Failed before and fail now."""
+    """Tests that failed before and still fail."""
     new_failures: tuple[str, ...] = ()
-    """Fail now and were skipped or absent before."""
+    """Tests that fail now and were skipped or absent before."""
     unexpected_passes: tuple[str, ...] = ()
-    """Pass now although marked as strict expected failures, and did not before."""
+    """Tests that pass now although marked as strict expected failures, and did not pass before."""
     asked: int = 0
-    """Tests that were to run."""
+    """Number of tests that were meant to run."""
     not_run: int = 0
-    """Tests that did not run because the run was stopped early."""
+    """Number of tests that did not run because the run was stopped early."""
 
 
 def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
@@ -44,8 +44,8 @@ def compare(baseline: SuiteReport, report: SuiteReport) -> Comparison:
     before = {test: baseline.outcome(test) for test in after}
     failing = [test for test, end in after.items() if end.failed]
     failed = {test for test, end in before.items() if end is not None and end.failed}
-    said = report.messages
-    left = {t for t, end in after.items() if end is Outcome.SKIPPED and said.get(t, "").startswith(NOT_RUN)}
+    messages = report.messages
+    left = {t for t, end in after.items() if end is Outcome.SKIPPED and messages.get(t, "").startswith(NOT_RUN)}
     return Comparison(
         fixed=tuple(test for test, end in after.items() if end is Outcome.PASSED and test in failed),
         newly_broken=tuple(test for test in regressions(baseline, report) if test not in left),

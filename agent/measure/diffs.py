@@ -1,4 +1,4 @@
-"""Differences of texts, and git patches: which lines of which file a patch adds and removes."""
+"""Parse git patches (which lines of which file they add and remove), and compare texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FilePatch:
 
     path: str
     added: dict[int, str] = field(default_factory=dict)
-    """Text by 1-based line of the new file."""
+    """Added text by 1-based line of the new file."""
     removed: list[str] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
     """1-based lines of the old file that are removed or replaced."""
@@ -30,7 +30,7 @@ class FilePatch:
 
 
 def parse(patch: bytes) -> list[FilePatch]:
-    """The text files of a git patch, in order; a removed file under its old name. Bytes are decoded with
+    """Return the text files of a git patch, in order; a removed file has its old name. Bytes are decoded with
     replacement."""
     files: list[FilePatch] = []
     lines = iter(patch.split(b"\n"))

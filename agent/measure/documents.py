@@ -1,4 +1,4 @@
-"""Reading the XML that test runners write, without the features that only a hostile document uses."""
+"""Read the XML that test runners write, without the features that only a hostile document uses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from xml.parsers import expat
 
 
 def root(data: bytes) -> ET.Element:
-    """The root element of a document. A document type is refused: no test runner writes one, and it could declare
-    entities.
+    """Return the root element of a document. Document types are refused: no test runner writes one, and one could
+    declare entities.
 
     Raises:
         xml.etree.ElementTree.ParseError, xml.parsers.expat.ExpatError: the document is malformed or has a type.

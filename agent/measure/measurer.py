@@ -1,4 +1,4 @@
-"""Measurer: the states of one task, measured once per set of tests, and the baseline they are compared with."""
+"""Measure the states of one task, once for each set of tests, and find the baseline that they are compared with."""
 
 from __future__ import annotations
 
@@ -36,25 +36,26 @@ from sandboxes import Provider, Snapshot, TemplateLost
 log = logging.getLogger(__name__)
 
 CHEAP_S = 20.0
-"""When the tests of the base state take no longer than this, they are run twice, to find flaky ones."""
+"""If the tests of the base state take no longer than this, they run twice, to find flaky ones."""
 ENOUGH_REGRESSIONS = 3
-"""A run that decides about a patch ends after this many: one refuses it, three show a policy what it broke."""
+"""A run that decides about a patch ends after this many: one is enough to refuse the patch, three show a policy what
+the patch broke."""
 MANY = 1_000_000
 LONG_TEST = 0.3
 """Share of the first run's time that one test may take, so that a sleeping test leaves time for the others."""
 LISTING_S = 120.0
-"""Seconds that a first run has at least to list the tests."""
+"""The smallest number of seconds that a first run gets to list the tests."""
 ASKED_AGAIN = 200
-"""When more tests than this fail in a run of all tests, the base state is run by file instead of by test."""
+"""If more tests than this fail in a run of all tests, the base state runs their files instead of the single tests."""
 
 
 class Measurer:
     """Measures the states of one task. Thread-safe.
 
     `baseline` is the report of the base state from `find_baseline`; `learned` receives each report that extends it.
-    Results worth keeping are stored in `folder` for later sessions of the same run. When a run of all tests takes
-    longer than `timing` allows per state, each state is measured by its scope (`agent.measure.scopes.scopes`);
-    `spectrum` is passed on to it.
+    Results worth keeping are stored in `folder` for later sessions of the same run. If a run of all tests takes longer
+    than `timing` allows per state, each state is measured by its scope (`agent.measure.scopes.scopes`); `spectrum` is
+    passed to `Scopes`.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Measurer:
         self._provider, self._task, self._base = provider, task, base
         self._timing = timing or Timing()
         self.rules = rules_for(provider, task, base, baseline)
-        if self._timing.jobs > 1:  # a template is copied into one process
+        if self._timing.jobs > 1:  # a copied run is a single process
             self.rules = replace(self.rules, limits=replace(self.rules.limits, jobs=self._timing.jobs), warm=None)
         self.baseline = Baseline(baseline, self._of_base, learned)
         self._trust = Trust(self.baseline, lambda tests: self.measure_afresh(base, tests, start=Start.SESSION))
@@ -95,12 +96,12 @@ class Measurer:
         return self._scopes is not None
 
     def prepare(self) -> None:
-        """Start reading what the choice of scopes needs, and return at once."""
+        """Start reading, in the background, what is needed to choose scopes."""
         if self._scopes is not None:
             self._scopes.prepare()
 
     def cover_goals(self, goals: Sequence[str]) -> None:
-        """Run these tests in the base state when its first run did not reach them."""
+        """Run the files of these goal tests in the base state if its first run did not reach them."""
         if unknown := [goal for goal in goals if self.baseline.report.outcome(goal) is None]:
             files = self._scopes.test_files() if self._scopes is not None else ()
             self.baseline.cover(dict.fromkeys(filter(None, (likely_file(goal, files) for goal in unknown))))
@@ -111,18 +112,19 @@ class Measurer:
             self._results.put((snapshot.digest,), report)
 
     def known(self, snapshot: Snapshot) -> SuiteReport | None:
-        """The cached report of all tests in this state, or of its scope; it may have been cut short."""
+        """Return the cached report of all tests in this state, or of its scope; None if there is none. The run may have
+        been cut short."""
         return self._results.get((snapshot.digest,))
 
     def measure(self, snapshot: Snapshot, tests: Sequence[str] = ()) -> SuiteReport:
-        """The report that `report_on` returns, without the flag."""
+        """Return only the report of `report_on`."""
         return self.report_on(snapshot, tests)[0]
 
     def report_on(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """How these tests end in this state, and whether they had to be run to find out. Without `tests`: all tests, or
-        the scope of the state. Cached results are reused.
+        """Return how these tests end in this state, and whether they had to be run for that. Without `tests`: all
+        tests, or the scope of the state. Cached results are reused.
 
         `cut`: the run may end after ENOUGH_REGRESSIONS. `keep`: store the result for later sessions.
         """
@@ -131,9 +133,9 @@ class Measurer:
         )
 
     def check(self, snapshot: Snapshot, goals: Sequence[str], left_s: float) -> tuple[SuiteReport, int]:
-        """Run all tests afresh; returns the report and the number of runs. When states are measured by scopes, the
-        scope and the goal tests run first; all tests follow if nothing broke and enough of the run's `left_s` seconds
-        remain.
+        """Run all tests without using cached results; return the report and the number of runs. If states are measured
+        by scopes, the scope and the goal tests run first; all tests follow if nothing broke and enough of the run's
+        `left_s` seconds remain.
 
         The report's `scope` says which tests were not run, and why.
         """
@@ -154,12 +156,13 @@ class Measurer:
         return (whole if whole.complete else self._with_late(report, whole)), 2
 
     def _final_s(self, left_s: float) -> float:
-        """Seconds for the final run of all tests. The run takes place in any case if the base state could finish it."""
+        """Return the seconds for the final run of all tests. If the base state could finish such a run, there is always
+        enough time for one."""
         limit_s = min(left_s, self._timing.final_s)
         return max(limit_s, self._limits(cut=False).run_s) if self._came_to_end and self._timing.final_s else limit_s
 
     def _whole(self, snapshot: Snapshot, limit_s: float) -> SuiteReport:
-        """Run all tests, then run in the base state those that fail and are unknown there."""
+        """Run all tests. Then run those that fail and have no result in the base state there, too."""
         whole = self._run(snapshot, (), replace(self._limits(cut=False), run_s=limit_s))
         failed = whole.failures if len(whole.failures) <= ASKED_AGAIN else tuple(map(file_of, whole.failures))
         self.baseline.cover(dict.fromkeys(failed))
@@ -172,7 +175,7 @@ class Measurer:
         return replace(both, scope=f"all tests but {late:,}, for which the time was too short")
 
     def _find(self, snapshot: Snapshot, tests: Sequence[str], cut: bool) -> SuiteReport:
-        """Measure, by a copied run where that can be trusted."""
+        """Measure, with a copied run if that can be trusted."""
         scope = None if tests or self._scopes is None else self._scopes.of(snapshot)
         if scope is not None:
             return self._copied_if_trusted(
@@ -183,7 +186,7 @@ class Measurer:
         )
 
     def _copied_if_trusted(self, tests: tuple[str, ...], cut: bool, run: Callable[[Start], SuiteReport]) -> SuiteReport:
-        """The report of a run that may be copied from a template."""
+        """Return the report of a run, which is copied from a template if that can be trusted."""
         start = self._trust.start(tests) if self.rules.warm else Start.NEW
         try:
             report = run(start)
@@ -194,14 +197,15 @@ class Measurer:
             self._trust.record_new_run(tests, report)
         if start is Start.NEW or not cut or (report.valid and not regressions(self.baseline.report, report)):
             return report
-        new = run(Start.NEW)  # what a copied run shows as broken is confirmed before a patch is refused
+        new = run(Start.NEW)  # a copied run does not refuse a patch: its regressions have to be confirmed
         self.distrust(inconsistent([new, report]))
         return new
 
     def _of_scope(
         self, snapshot: Snapshot, scope: Scope, *, cut: bool, start: Start, more: Sequence[str] = ()
     ) -> SuiteReport:
-        """The report of a scope and of `more` tests; unknown ones are run in the base state first."""
+        """Return the report of a scope and of `more` tests. Tests without a result in the base state run there
+        first."""
         self.baseline.cover(scope.tests)
         baseline = self.baseline.report
         known = [test for test in scope.tests if "::" not in test or baseline.outcome(test) is not None]
@@ -219,8 +223,8 @@ class Measurer:
         return replace(report, scope=scope.describe(report, self.baseline.report))
 
     def _of_base(self, tests: Sequence[str]) -> SuiteReport:
-        """Run tests in the base state that have no result there. Some may not exist there: functions of a scope are
-        read from the source, and a state may have other parameters."""
+        """Run these tests in the base state. Some may not exist there: the functions of a scope are read from the
+        source, and a state may have other parameters."""
         report = self._run(self._base, tests, replace(GENEROUS, run_s=self._timing.scope_s, jobs=self._timing.jobs))
         return replace(report, valid=True, problem="") if report.problem.startswith(NOT_REPORTED) else report
 
@@ -231,12 +235,12 @@ class Measurer:
     def measure_afresh(
         self, snapshot: Snapshot, tests: Sequence[str] = (), *, cut: bool = False, start: Start = Start.NEW
     ) -> SuiteReport:
-        """Run these tests, or all when none is named, even if their result is cached.
+        """Run these tests, or all if none is named, even if their result is cached.
 
-        A run of named tests that may not be `cut` stops at the first timeout; the rest is reported as skipped.
+        A run of named tests without `cut` stops at the first timeout; the other tests are reported as skipped.
 
         Raises:
-            sandboxes.TemplateLost: `start` asks for a copied run, and there is no template that works.
+            sandboxes.TemplateLost: `start` asks for a copied run, and no template works.
         """
         limits = self._limits(cut=cut)
         report = self._run(snapshot, tests, replace(limits, timeouts=1) if tests and not cut else limits, start)
@@ -247,8 +251,8 @@ class Measurer:
         return replace(report, valid=False, problem=problem)
 
     def repeat(self, snapshot: Snapshot, report: SuiteReport, goals: Sequence[str]) -> SuiteReport:
-        """Run again the tests that a report of this state covers: all, its scope and the goal tests, or the goal
-        tests."""
+        """Run again the tests that a report of this state covers: all tests, its scope and the goal tests, or only the
+        goal tests."""
         if report.scope and self._scopes is not None:
             return self._of_scope(snapshot, self._scopes.of(snapshot), cut=False, start=Start.NEW, more=goals)
         return self.measure_afresh(snapshot, () if report.complete else goals)
@@ -293,11 +297,11 @@ def find_baseline(
     untested: bool = False,
     timing: Timing | None = None,
 ) -> SuiteReport:
-    """The report of the base state, before any edit. The tests run `runs` times (None: twice when they are quick);
-    those that end differently are listed as flaky. One run is copied from a template where possible; tests that differ
-    only there are listed as unsafe. A run that exceeds `timing` is stopped, and the tests it did not reach are listed
-    as late. With `untested`, a task may have no tests, or none that finish in time; its report is then empty and says
-    why.
+    """Return the report of the base state, before any edit. The tests run `runs` times (None: twice if they are quick);
+    those that end differently are listed as flaky. One run is copied from a template if possible; tests that end
+    differently only in that run are listed as unsafe. A run that exceeds `timing` is stopped, and the tests it did not
+    reach are listed as late. With `untested`, a task may have no tests, or none that finish in time; its report is then
+    empty and says why.
 
     Raises:
         MeasureError: the tests cannot be run at all; the message says what to change.
@@ -323,7 +327,7 @@ def find_baseline(
 
 
 def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
-    """The report of the base state by a copied run; None without a template."""
+    """Measure the base state with a copied run; return None if there is no template."""
     if measurer.rules.warm is None:
         return None
     try:
@@ -334,13 +338,13 @@ def _copied_run(measurer: Measurer, base: Snapshot) -> SuiteReport | None:
 
 
 def _without_tests(report: SuiteReport) -> SuiteReport:
-    """The report; a run that found no tests counts as valid, where none are expected."""
+    """Return the report, marked as valid if its only problem is that there are no tests."""
     nothing = not report.outcomes and NO_TESTS in report.problem
     return replace(report, valid=True) if nothing else report
 
 
 def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, untested: bool) -> SuiteReport:
-    """A valid run with generous limits, read by the best adapter that works for the command."""
+    """Run all tests with generous limits, and read the results with the best adapter that works for the command."""
     rules = rules_for(provider, task, base)
     rules = replace(rules, limits=_first_limits(task, rules.adapter, timing))
     report = run_suite(provider, task, base, base, rules=rules)
@@ -358,8 +362,9 @@ def _first_run(provider: Provider, task: Task, base: Snapshot, timing: Timing, u
 
 
 def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
-    """A runner that reports late tests stops by itself when its time is up. One that cannot select tests has only runs
-    of all tests. An unknown command may be either."""
+    """Return the limits of the first run. A runner that reports late tests stops by itself when its time is up. One
+    that cannot select tests always runs all of them, so it gets the time of the longest run. An unknown command may
+    have either kind of runner."""
     limits, longest_s = replace(GENEROUS, jobs=timing.jobs), max(timing.whole_s, timing.final_s)
     limits = replace(limits, late_s=LONG_TEST * timing.whole_s, grace_s=max(limits.grace_s, LISTING_S - timing.whole_s))
     if not can_select(adapter):
@@ -370,20 +375,20 @@ def _first_limits(task: Task, adapter: str, timing: Timing) -> Limits:
 
 
 def _too_long(report: SuiteReport, command: str) -> SuiteReport:
-    """The report of a killed run: it names no test, and the issue can still be worked on."""
+    """Return the report of a killed run. It names no test, but the issue can still be worked on."""
     problem = f"{command!r} was ended after {report.duration_s:.0f} s, before it had reported any test"
     return replace(report, outcomes={}, valid=True, complete=False, problem=problem)
 
 
 def _needed_s(baseline: SuiteReport) -> float:
-    """Estimated seconds for a run of all tests, from the part that the first run reached; infinite when it reached
+    """Estimated seconds for a run of all tests, from the part that the first run reached; infinite if it reached
     none."""
     late, done = sum(baseline.late.values()), len(baseline.outcomes)
     return baseline.duration_s * (done + late) / done if done else math.inf
 
 
 def _means_framework(report: SuiteReport, task: Task) -> bool:
-    """Whether an unreported run was meant for a test framework: its exit code then says too little."""
+    """Whether a run without a report was meant for a test framework; its exit code is then not enough."""
     if report.timed_out or task.framework:
         return True
     return "pytest" in task.test_command or "pytest" in report.output
@@ -401,8 +406,8 @@ def _complaint(report: SuiteReport, command: str) -> str:
         return f"{command!r} collects no tests; name the tests to run with --test"
     if unknown := re.search(r"error: unrecognized arguments: (.*)", report.output):
         return (
-            f"{command!r} has options that its pytest does not know: {unknown[1].strip()}; install their plugins, as "
-            "with --setup 'pip install pytest-cov', or leave the options out with --test"
+            f"{command!r} has options that pytest does not recognise: {unknown[1].strip()}; install their plugins, "
+            "for example with --setup 'pip install pytest-cov', or give a command without them with --test"
         )
     remedy = "see --test, --setup and --test-framework"
     problem = f"{report.problem} ({_last_line(report)})"

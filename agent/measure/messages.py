@@ -1,4 +1,4 @@
-"""What the message of a failed test says, whichever runner wrote it."""
+"""Read the failure message of a test, whichever runner wrote it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ERROR_CHARS = 300
 """Length limit of an error line."""
 
 _RAISED = re.compile(r"(?:^E(?:[ \t].*)?(?:\n|\Z))+", re.MULTILINE)
-"""As pytest marks it; of several exceptions, the one that ended the test is last."""
+"""An exception as pytest marks it. If there are several, the one that ended the test is last."""
 _NAMED = re.compile(r"^[\w.]*(?:Error|Exception|Warning|Exit|Interrupt|panic)\b.*$", re.MULTILINE)
 _MISSING = re.compile(r"\bModuleNotFoundError: No module named '(\w+)'")
 INSTALL = (
@@ -27,13 +27,13 @@ _PLACE = re.compile(r"^\s*(?:File \")?([^\s:\"]+\.py)(?::|\", line )(\d+)", re.M
 
 
 def error_of(message: str) -> str:
-    """The line that says what went wrong; empty for an empty message."""
+    """Return the line that says what went wrong; empty for an empty message."""
     return next(iter(raised(message)), "")[:ERROR_CHARS]
 
 
 def raised(message: str) -> list[str]:
-    """The lines of the error that ended the test, without the calls that led to it and blank lines; the same for the
-    traceback of Python and that of pytest."""
+    """Return the lines of the error that ended the test, without blank lines and the calls that led to it. The message
+    may contain a traceback of Python or of pytest."""
     text = terminal_text(message)
     if marked := _RAISED.findall(text):
         lines = [line.removeprefix("E") for line in marked[-1].splitlines()]
@@ -45,11 +45,11 @@ def raised(message: str) -> list[str]:
 
 
 def missing_package(message: str) -> str:
-    """The package that could not be imported, if that is the error; else empty."""
+    """Return the package that could not be imported; empty if the error is a different one."""
     found = _MISSING.search(error_of(message))
     return found[1] if found else ""
 
 
 def places_of(message: str) -> list[tuple[str, int]]:
-    """The Python files and lines of a traceback, in its order; the failure is at the last."""
+    """Return the Python files and lines of a traceback, in order; the failure is at the last one."""
     return [(path, int(line)) for path, line in _PLACE.findall(message)]

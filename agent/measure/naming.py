@@ -1,7 +1,7 @@
-"""Finding the tests that a name means when it is not spelled as their runner spells it.
+"""Find the tests that a name refers to, even if it is not spelled as the test runner spells it.
 
-A test may be named as unittest prints it, which SWE-bench does: `test_x (a.tests.Case.test_x)`, before Python 3.11
-without the name in the brackets; or by the first line of its documentation.
+A test may be named by the first line of its documentation, or as unittest prints it (as in SWE-bench):
+`test_x (a.tests.Case.test_x)`, or `test_x (a.tests.Case)` before Python 3.11.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Names:
         self._files = [each for each in self._known if "::" not in each]
 
     def found(self, name: str) -> tuple[str, ...]:
-        """The ids that a name stands for: a test, class or file itself, or the files of a folder. A path may start
+        """Return the ids that a name stands for: one test, class or file, or the files of a folder. A path may start
         above or below the workspace, or be dotted, as long as it is unambiguous.
 
         Raises:
@@ -50,7 +50,7 @@ class Names:
         raise MeasureError(self._complaint(name, path, rest, meant))
 
     def meant(self, name: str) -> tuple[str, ...]:
-        """The ids that a name may stand for; unlike `found`, possibly none or several."""
+        """Return the ids that a name may stand for; unlike with `found`, there may be none or several."""
         name = name.strip()
         if name in self._known:
             return (name,)
@@ -77,7 +77,7 @@ class Names:
         return self.known(test) and file_of(test) not in self._own
 
     def _folder(self, path: str) -> tuple[str, ...]:
-        """The test files in a folder; its path may include that of the workspace."""
+        """The test files in a folder; its path may begin with that of the workspace."""
         parts = path.strip("/").split("/")
         for begin in range(len(parts) if path.startswith("/") else 1):
             folder = "/".join(parts[begin:]) + "/"
@@ -86,15 +86,15 @@ class Names:
         return ()
 
     def _meant(self, path: str, whole: str) -> list[str]:
-        """The ids that end in this name, else the longest that this name ends in."""
+        """Return the ids that end in this name; if there are none, the longest id that the name itself ends in."""
         key = _key(whole)
-        ending = [each for each, known in self._known.items() if f".{known}".endswith(f".{key}")]
-        ending += [each + whole[len(path) :] for each in self._unread if f".{_key(each)}".endswith(f".{_key(path)}")]
-        if ending:
-            return list(dict.fromkeys(ending))
-        begun = [each for each, known in self._known.items() if f".{key}".endswith(f".{known}")]
-        begun += [each for file in self._unread if (each := _inside(file, key))]
-        return sorted(begun, key=len)[-1:]
+        longer = [each for each, known in self._known.items() if f".{known}".endswith(f".{key}")]
+        longer += [each + whole[len(path) :] for each in self._unread if f".{_key(each)}".endswith(f".{_key(path)}")]
+        if longer:
+            return list(dict.fromkeys(longer))
+        shorter = [each for each, known in self._known.items() if f".{key}".endswith(f".{known}")]
+        shorter += [each for file in self._unread if (each := _inside(file, key))]
+        return sorted(shorter, key=len)[-1:]
 
     def _complaint(self, name: str, path: str, rest: str, meant: Sequence[str]) -> str:
         if meant:
@@ -137,7 +137,8 @@ def likely_id(name: str, files: Collection[str]) -> str | None:
 
 
 def _overlap(name: Sequence[str], file: Sequence[str]) -> tuple[int, int]:
-    """Where in a name the end of a file's path is, and for how many parts: at its beginning, or the whole path."""
+    """Return where in a name a file's path begins, and how many parts they share: the whole path anywhere in the name,
+    else the end of the path at the start of the name."""
     whole = len(file)
     inside = next((begin for begin in range(len(name)) if name[begin : begin + whole] == file), None)
     if inside is not None:

@@ -1,6 +1,6 @@
-"""Parts: running the tests of a state with several pytest processes at once in one fork.
+"""Run the tests of a state in several parts: one pytest process for each, at the same time and in the same fork.
 
-Each process runs the files of one part and reports as if it were alone. Tests that write to the same place may disturb
+Each process runs the files of one part and reports as if it were alone. Tests that write to the same place can disturb
 one another, as with pytest-xdist, which is not needed here.
 """
 
@@ -30,8 +30,8 @@ def run_in_parts(
     *,
     archive: bool,
 ) -> tuple[Transcript, ExecResult]:
-    """Run all parts; returns their merged transcript and the exit status, 0 if every part succeeded. The transcript
-    is empty when the fork was lost. `archive`: add to `rewritten`."""
+    """Run all parts; return their merged transcript and the exit status, 0 if every part succeeded. The transcript is
+    empty if the fork was lost. `archive`: add the newly rewritten test files to `rewritten`."""
     processes = [run_names(site_packages) for _ in range(limits.jobs)]
     begin, end = list[str](), list[str]()
     for part, names in enumerate(processes):
@@ -51,7 +51,7 @@ def run_in_parts(
 
 
 def _together(parts: Sequence[Transcript]) -> Transcript:
-    """Merge the transcripts of the parts. A part that did not finish leaves the whole unfinished."""
+    """Merge the transcripts of the parts. If one part did not finish, the merged one is unfinished too."""
     whole = Transcript(opened=all(part.opened for part in parts))
     for part in parts:
         whole.started += part.started[-1:] if part.unfinished else []

@@ -1,4 +1,4 @@
-"""Which files decide how tests end, and are restored from the base state before tests run."""
+"""Find the files that decide how tests end. They are restored from the base state before tests run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Protection:
         return self.is_test(path) or self.configures(change) or matches(path, (*SETTINGS_FILES, *BUILT, *more))
 
     def is_test(self, path: str) -> bool:
-        """Whether the file is a test or is among tests."""
+        """Whether the file is a test or lies among tests."""
         folders = PurePosixPath(path).parts[:-1]
         return (
             path in self.test_files
@@ -85,7 +85,7 @@ class Protection:
 
 
 def protect(task: Task, baseline: SuiteReport) -> Protection:
-    """The protection of a task with this baseline. A module with doctests is a source, not a test."""
+    """Return the protection for a task with this baseline. A module with doctests counts as a source, not as a test."""
     files = frozenset(file_of(test) for test in baseline.outcomes if "::" in test and not is_source_doctest(test))
     paths = re.findall(r"(?<!\w)PYTHONPATH=(\S+)", task.test_command)
     roots = [entry.strip("\"'").rstrip("/") or "." for path in paths for entry in path.split(":")]
@@ -96,7 +96,7 @@ def protect(task: Task, baseline: SuiteReport) -> Protection:
 
 
 def runners_go_by(path: str) -> bool:
-    """Whether a file's name alone marks it as configuring a test runner of any language; it may do more than that."""
+    """Whether a file, going by its name, configures a test runner of any language; it may also do other things."""
     others = (pattern for adapter in ADAPTERS.values() for pattern in (*adapter.config_files, *adapter.manifests))
     return matches(path, (*RUNNER_FILES, *SETTINGS_FILES, *others))
 

@@ -1,7 +1,7 @@
-"""Turns the transcript of a test run into a SuiteReport, with every reason not to believe it.
+"""Turn the transcript of a test run into a SuiteReport, and check whether the run can be believed.
 
-Invariant: a run counts when it finished, everything requested is in the report, and the report, the runner's own status
-and the command's exit code agree. For pytest, nothing on stdout is read.
+Invariant: a run counts only if it finished, everything requested is in the report, and the report, the runner's own
+status and the command's exit code agree. For pytest, nothing on stdout is read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ COMMAND = "test-command"
 """The only test id of a report made from an exit code."""
 OUTPUT_BYTES = 4000
 MESSAGE_BYTES = 2000
-SAID = 200
-"""Characters of an error message that a problem quotes."""
+QUOTED = 200
+"""Maximum characters of an error message that a problem quotes."""
 KILLED = 137
 NO_TESTS = "no tests were collected"
 NOT_REPORTED = "not reported: "
-"""Begins the problem of a run that has no other."""
+"""Prefix of the problem of a run whose only fault is that requested tests are missing from its report."""
 STATUSES = {2: "it was interrupted", 3: "internal error", 4: "usage error", 5: NO_TESTS}
 LIMITS = {
     "memory": "the run used more memory than sandbox.limits.memory_bytes",
@@ -63,38 +63,39 @@ class Transcript:
         return self.started[-1] if self.started and self.started[-1] not in self.tests and not self.ends else None
 
     def test(self, test_id: str, outcome: Outcome, seconds: float = 0.0, message: str = "") -> None:
-        """Add the outcome of a test; a second, different outcome is a doubt."""
+        """Add the outcome of a test; a second, different outcome is recorded as a doubt."""
         fact = {"id": test_id, "outcome": outcome.value, "seconds": seconds, "message": message}
         _sort(self, {"kind": "test"} | fact)
 
     def broke(self, whole: str, message: str) -> None:
-        """The program that ran the tests `whole::...` failed, so its passes are not believed."""
+        """Record that the program that ran the tests `whole::...` failed. Tests that it reported as passed become
+        errors."""
         self.broken[whole] = message
         for test, fact in self.tests.items():
             if test.startswith(f"{whole}::") and fact["outcome"] == Outcome.PASSED.value:
                 self.tests[test] = fact | {"outcome": Outcome.ERROR.value}
 
     def end(self, status: int | None = None) -> None:
-        """The runner finished with this status; None: derive it from the outcomes."""
+        """Record that the runner finished with this status; None: derive it from the outcomes."""
         failed = bool(self.broken) or any(Outcome(fact["outcome"]).failed for fact in self.tests.values())
         numbers = {"tests": len(self.tests), "collected": len(self.tests), "left_out": 0}
         self.ends.append({"exit": int(failed) if status is None else status} | numbers)
 
 
 def read(data: bytes, nonce: str) -> Transcript:
-    """Parse a report's lines, each of which must carry its seal. An incomplete last line is left out."""
+    """Parse a report's lines, each of which must carry its seal. An incomplete last line is ignored."""
     transcript = Transcript()
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
-            transcript.doubts.append("something else than the plugin wrote to the report")
+            transcript.doubts.append("something other than the plugin wrote to the report")
             break
         _sort(transcript, loads(fact))
     return transcript
 
 
 def fetch(box: Sandbox, path: str, nonce: str) -> Transcript:
-    """The transcript in the file `path`; an empty one when the file does not exist."""
+    """Return the transcript in the file `path`; an empty one if the file does not exist."""
     try:
         return read(box.read(path), nonce)
     except FileNotFoundError:
@@ -168,7 +169,7 @@ def _only(titles: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def from_exit_code(result: ExecResult) -> SuiteReport:
-    """The weakest report: the command counts as one test, and its exit code is believed."""
+    """Build the weakest report: the whole command counts as one test, which passes if the exit code is 0."""
     outcome = Outcome.PASSED if result.exit_code == 0 else Outcome.FAILED
     report = SuiteReport(
         outcomes={COMMAND: Outcome.TIMEOUT if result.timed_out else outcome},
@@ -194,8 +195,8 @@ def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, w
         yield f"{report.adapter} did not report; the command ended with exit code {result.exit_code}"
     if not transcript.ends:
         where = f", during {transcript.unfinished}" if transcript.unfinished else ""
-        said = [] if transcript.tests else re.findall(r"(?m)^.*\berror: (.+)$", _tail(result))
-        why = f": {said[-1].strip()[:SAID]}" if said else ""
+        errors = [] if transcript.tests else re.findall(r"(?m)^.*\berror: (.+)$", _tail(result))
+        why = f": {errors[-1].strip()[:QUOTED]}" if errors else ""
         yield f"the run broke off with exit code {result.exit_code}{where}{why}"
         return
     end = transcript.ends[-1]
@@ -212,8 +213,8 @@ def _problems(transcript: Transcript, result: ExecResult, report: SuiteReport, w
     for name, code in ((f"{report.adapter}'s status", end["exit"]), ("the command's exit code", result.exit_code)):
         if (code != 0) != bool(report.failures or report.unexpected):
             yield f"{name} is {code}, but {counted(len(report.failures), 'test')} failed"
-    untold = {*transcript.left_out, *transcript.late}
-    missing = [t for t in wanted if "::" in t and report.outcome(t) is None and not any(holds(t, u) for u in untold)]
+    not_run = {*transcript.left_out, *transcript.late}
+    missing = [t for t in wanted if "::" in t and report.outcome(t) is None and not any(holds(t, u) for u in not_run)]
     if missing:
         yield f"{NOT_REPORTED}{', '.join(missing[:3])}{' and more' if len(missing) > 3 else ''}"
 

@@ -1,6 +1,6 @@
-"""Results: a cache of reports by what was measured. When several workers request the same report, one produces it.
+"""A cache of test reports. If several workers request the same report, only one of them produces it.
 
-Invariant: a stored result is the original one. An unreadable file is produced again.
+Invariant: a stored report is returned unchanged. One whose file cannot be read is produced again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agent.measure import SuiteReport
 from agent.parsing import adapter, loads
 
 Key = tuple[str, ...]
-"""The digest of a state and the ids of the requested tests; no ids: all tests."""
+"""The digest of a state, followed by the ids of the requested tests; no ids: all tests."""
 
 
 class Results:
@@ -31,7 +31,7 @@ class Results:
         self._asking: dict[Key, threading.Lock] = {}
 
     def get(self, key: Key) -> SuiteReport | None:
-        """The cached report, else None."""
+        """Return the cached report; None if there is none."""
         with self._lock:
             known = self._reports.get(key)
         return known or self._read(key)
@@ -44,10 +44,10 @@ class Results:
     def find(
         self, key: Key, find: Callable[[], SuiteReport], *, whole: bool = True, keep: bool = False
     ) -> tuple[SuiteReport, bool]:
-        """The report, and whether `find` had to produce it; other callers with the same key wait meanwhile.
+        """Return the report, and whether `find` had to produce it. Meanwhile, other callers with the same key wait.
 
-        `whole`: a cached report that left tests out does not do. `keep`: store the report for later sessions, unless it
-        is invalid, which may be a passing fault.
+        `whole`: do not accept a cached report that left tests out. `keep`: store the report for later sessions, unless
+        it is invalid, since the fault may be temporary.
         """
         with self._lock:
             asking = self._asking.setdefault(key, threading.Lock())

@@ -1,7 +1,7 @@
-"""Stages: a patch is measured by its goal tests, then by all tests or by the scope of its state.
+"""Measure a patch in stages: by its goal tests, then by all tests or by the scope of its state.
 
-Invariant: only a run of all tests, or of the scope, accepts a patch. What an earlier stage refuses, all tests would
-refuse too, unless a test depends on which others ran before it.
+Invariant: only a run of all tests, or of the scope, accepts a patch. If an earlier stage refuses a patch, all tests
+would refuse it too, unless a test depends on which others ran before it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class StagedMeasurement:
     """Test runs made so far; cached results do not count."""
 
     def report(self) -> SuiteReport:
-        """The report that decides. Goal tests only, when one of them fails (`strict`: when all fail); else all tests or
-        the scope, with the goal tests."""
+        """Return the report that decides about the state: of the goal tests only, if one of them fails (`strict`: if
+        all of them fail); else of all tests or the scope, together with the goal tests."""
         known = self.measurer.known(self.snapshot)
         if not self.goals or (known is not None and self._reached(known)):
             return self._of_all()
@@ -49,7 +49,7 @@ class StagedMeasurement:
         return self._confirmed(report) if self.strict or self._reached(report) else report
 
     def _confirmed(self, report: SuiteReport) -> SuiteReport:
-        """The report, after a second run of the regressions if they are few."""
+        """Return the report; if there are few regressions, run them a second time first."""
         broken = regressions(self.measurer.baseline.report, report) if report.conclusive else ()
         if not 0 < len(broken) < ENOUGH_REGRESSIONS:
             return report
@@ -62,7 +62,7 @@ class StagedMeasurement:
 
 
 def _with_goals(report: SuiteReport, of_goals: SuiteReport) -> SuiteReport:
-    """The report, with the earlier results of goal tests that it did not reach."""
+    """Return the report, completed with the earlier results of goal tests that it did not reach."""
     if report.complete or not report.valid:
         return report
     return replace(

@@ -1,6 +1,6 @@
 """One run of a task's tests in a scratch fork.
 
-Invariant: the fork equals the base state except for the workspace, and there every protected file is as in the base.
+Invariant: everything outside the workspace, and every protected file in it, is as in the base state.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sandboxes import Change, ExecResult, Provider, Sandbox, Snapshot
 from sandboxes.forking.shell import run_script
 
 GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
-"""For a suite that has never run."""
+"""Limits for a suite that has never run."""
 
 MORE_TIMEOUTS = 3
 """A run is cut short when this many more tests time out than in the base state."""
@@ -34,7 +34,8 @@ MORE_TIMEOUTS = 3
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None, Rewritten]
 _FOUND: WeakKeyDictionary[Provider, dict[tuple[str, str], _Found]] = WeakKeyDictionary()
-"""The Python of a command, its packages and its archives, per base state. The lookup takes as long as a quick test."""
+"""By provider, then by base state and command: the site-packages folders, the template and the archives of rewritten
+test files. Looking them up takes as long as a quick test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,16 @@ class Rules:
     limits: Limits = GENEROUS
     adapter: str = "pytest"
     warm: Warm | None = None
-    """How runs are copied from a template; None: each starts a new process."""
+    """How runs are copied from a template; None: each run starts a new process."""
     by_path: bool = False
     """Give pytest the files of the named tests instead of the command's own selection."""
     rewritten: Rewritten = field(default_factory=Rewritten, compare=False, repr=False)
-    """What pytest need not rewrite again."""
+    """The test files that pytest does not have to rewrite again."""
 
 
 def rules_for(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport | None = None) -> Rules:
-    """The rules for this baseline. Without one, protection goes by file names and `task.protected_paths`."""
+    """Return the rules for measuring the states of a task. Without a baseline, protection is based on file names and
+    `task.protected_paths`."""
     adapter = baseline.adapter if baseline else framework_of(task.framework, task.test_command)
     protection = protect(task, baseline or SuiteReport())
     limits = calibrate(baseline) if baseline else GENEROUS
@@ -76,8 +78,8 @@ def _looked_up(provider: Provider, base: Snapshot, command: str) -> _Found:
 
 
 def calibrate(baseline: SuiteReport) -> Limits:
-    """Limits derived from how long passing tests take. Generous: a repaired test may be the slowest of all, and a
-    loaded machine stretches the clock."""
+    """Derive limits from how long passing tests take. They are generous: a repaired test may be the slowest of all, and
+    tests take longer on a loaded machine."""
     slowest = max((baseline.durations.get(test, 0.0) for test in baseline.passes), default=0.0)
     cpu_s = max(3.0, 10 * slowest)
     wall_s = max(15.0, 4 * cpu_s)
@@ -94,7 +96,8 @@ def run_suite(
     rules: Rules | None = None,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """Run the tests in `snapshot`, all when none is named, with protected files as in `base` and then `files` written.
+    """In a fork of `snapshot`, reset the protected files to `base`, write `files`, and run the tests (all if none is
+    named).
 
     Raises:
         sandboxes.SandboxError: the sandbox failed, not the tests.
@@ -114,8 +117,8 @@ def run_restored(
     rules: Rules,
     files: Mapping[str, bytes] = NO_FILES,
 ) -> SuiteReport:
-    """Like `run_suite`, but with exactly the paths `put_back` as in `base`. The report is invalid when one of `files`
-    cannot be written."""
+    """Like `run_suite`, but reset exactly the paths `put_back`. The report is invalid if one of `files` cannot be
+    written."""
     with provider.scratch(snapshot, base, put_back) as box:
         if problem := _write(box, files):
             return SuiteReport(valid=False, problem=problem)
@@ -134,8 +137,8 @@ def run_restored(
 def copy_run(
     provider: Provider, snapshot: Snapshot, base: Snapshot, tests: Sequence[str], rules: Rules, *, session: bool
 ) -> SuiteReport:
-    """Like `run_suite`, by a run copied from the template of `rules.warm`: from a `session` of the base state where
-    possible, else from the imported packages.
+    """Like `run_suite`, but copy the run from the template of `rules.warm`. `session`: copy it from a session of the
+    base state if possible; otherwise from a process that has only imported pytest and its plugins.
 
     Raises:
         sandboxes.TemplateLost: this sandbox has no such template, or it failed.
@@ -153,13 +156,13 @@ def copy_run(
 
 
 def _edited(changes: Sequence[Change]) -> list[str] | None:
-    """The edited Python files; None when there are other changes too."""
+    """The edited Python files; None if there are other changes too."""
     edited = [change.path for change in changes if change.kind == "modified" and change.path.endswith(".py")]
     return edited if len(edited) == len(changes) else None
 
 
 def _write(box: Sandbox, files: Mapping[str, bytes]) -> str:
-    """Write the files; returns why one could not be written (a directory in the way, say), else ""."""
+    """Write the files; return why one could not be written (for example, a directory is in the way), else ""."""
     try:
         for path, content in files.items():
             box.write(path, content)
@@ -184,7 +187,7 @@ def _run_pytest(
 
 
 def run_with_plugins(box: Sandbox, command: str, names: RunNames, limits: Limits) -> tuple[Transcript, ExecResult]:
-    """Run the command with the plugins installed and read its report; an empty one when the fork was lost."""
+    """Run the command with the plugins installed and read its report. The transcript is empty if the fork was lost."""
     result = box.exec(shell(command, names), timeout_s=limits.kill_s)
     return (Transcript() if result.timed_out else fetch(box, names.report, names.nonce)), result
 
