@@ -1,4 +1,4 @@
-"""Adapters: running the tests of a framework so that each result is known, one file per framework.
+"""Adapters run the tests of a framework so that the result of each test is known. There is one file per framework.
 
 An adapter provides an `Invocation`, which is carried out in a scratch fork, and parses the result into a `Transcript`;
 both steps are pure. `agent.measure.reading` then decides whether to believe the run, by the same rules for all.
@@ -19,9 +19,9 @@ from agent.measure.warm.plugins import Limits, RunNames
 __all__ = ["MESSAGE_BYTES", "PROC", "Adapter", "Invocation", "RunOutput", "read_sealed"]
 
 MESSAGE_BYTES = 1500
-"""The limit of a failure's message."""
+"""Maximum size of a failure's message."""
 PROC = r"/proc/((thread-)?self\b|(?![a-z]))"
-"""Part of a pattern of tricks: the files of a process in /proc, but not those about the machine."""
+"""Part of the `tricks` patterns. It matches the files of a process in /proc, but not those about the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Invocation:
     script: str
     """A script for `/bin/sh -c`."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files to write before, by absolute path."""
+    """Files to write before the script runs, by absolute path."""
     gather: tuple[str, ...] = ()
     """`find -path` patterns of result files in the workspace; existing ones are removed before the run."""
     captured: bool = False
-    """The script's full output is the result; otherwise only its tail is kept, for people."""
+    """Whether the script's full output is the result; otherwise only its tail is kept, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Adapter:
     command: str
     """The default command to run all tests."""
     named: re.Pattern[str]
-    """Found in a command that runs this framework."""
+    """Found in commands that run this framework."""
     invocation: Callable[[RunNames, str, Sequence[str], Limits], Invocation]
     """How to run this command with only these tests, or with all if none is named or `selects` is false. The adapter
     applies the limits its runner supports; the whole run is killed from outside."""
@@ -65,19 +65,19 @@ class Adapter:
     tests: tuple[str, ...] = ()
     """Files that contain tests or what tests need."""
     config_files: tuple[str, ...] = ()
-    """Files that configure the runner: restored, and no honest patch touches them."""
+    """Files that configure the runner. They are restored, and no honest patch touches them."""
     manifests: tuple[str, ...] = ()
-    """Files that, among other things, configure tests: restored."""
+    """Files that, among other things, configure tests. They are restored."""
     config_lines: re.Pattern[str] = re.compile(r"(?!)")
     """Matches a line of a manifest about tests: no honest patch changes one."""
     built: tuple[str, ...] = ()
-    """Files that are built or installed, not written by hand: restored."""
+    """Files that are built or installed, not written by hand. They are restored."""
     tricks: re.Pattern[str] = re.compile(r"(?!)")
-    """Found in a source line that talks to the runner or ends the process instead of doing its work."""
+    """Found in source lines that interact with the runner or end the process instead of doing the program's work."""
     inner: re.Pattern[str] | None = None
     """Matches a source line that marks what follows as test code; None: sources contain no tests."""
     selects: bool = False
-    """It can run selected tests; otherwise all always run."""
+    """Whether it can run selected tests; otherwise every run is of all tests."""
     fits: Callable[[Path | None, str], bool] = lambda repo, command: True
     """Whether the repository, given the command, may use this framework; None: the files are in an image."""
 

@@ -1,7 +1,7 @@
-"""Rust: the text of `cargo test`, standard output and errors read as one.
+"""Rust: `cargo test`, whose standard output and standard error are read as one text.
 
 The test binary prints that text itself, so code that prints a passing test's line and ends the process looks like a
-pass. Tests inside a source cannot be restored either; a patch that changes one is refused.
+pass. Tests inside a source file cannot be restored either, so a patch that changes one is refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _targets(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _read_target(transcript: Transcript, target: str, lines: list[str]) -> bool:
-    """Read one target; returns whether its summary agrees with its tests."""
+    """Read one target; return whether its summary agrees with its tests."""
     outcomes = dict[str, Outcome]()
     for test, outcome in cargo("\n".join(lines)):
         if outcomes.setdefault(test, outcome) is not outcome:

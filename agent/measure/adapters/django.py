@@ -27,7 +27,7 @@ def _run_by(found: re.Match[str], package: str) -> str:
 
 
 def fits(repo: Path | None, command: str) -> bool:
-    """Other projects have their own `runtests.py`; if it can be read, it has to look like Django's."""
+    """Whether `runtests.py`, if it can be read, looks like Django's: other projects have one of their own."""
     scripts = [found["what"] for found in NAMED.finditer(command) if found["what"].endswith("runtests.py")]
     if repo is None or not scripts:
         return True

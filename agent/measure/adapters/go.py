@@ -20,7 +20,7 @@ from agent.measure.warm.plugins import Limits, RunNames
 
 
 def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Limits) -> Invocation:
-    """Flags in the command's own GOFLAGS are kept."""
+    """Run the command with `-json`, and with `-run` if tests are wanted. Flags in its own GOFLAGS are kept."""
     flags = ["-json", *([f"-run=^({'|'.join(_functions(wanted))})$"] if wanted else [])]
     ours = f"GOFLAGS='{' '.join(flags)} '"
     own = re.sub(r"(?<!\w)GOFLAGS=", lambda _: ours, command)
@@ -28,8 +28,8 @@ def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Lim
 
 
 def read(output: RunOutput) -> Transcript:
-    """Ids are `package::Test/subtest`. A package that failed although none of its tests did is broken, with all its
-    tests."""
+    """Ids are `package::Test/subtest`. A package that failed although none of its tests did counts as broken, with all
+    its tests."""
     transcript, packages = Transcript(), dict[str, _Package]()
     for event in read_events(output.report.decode(errors="replace")):
         transcript.opened = True

@@ -1,6 +1,7 @@
-"""Python test programs: ours starts in place of theirs, runs it in the same process, and seals the results.
+"""Python test programs: Ramify's program starts in place of the framework's, runs it in the same process, and seals the
+results.
 
-It starts before the candidate's code, which then runs in the same process, as with pytest.
+It starts before the candidate's code, but that code then runs in the same process, as with pytest.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def with_our_program(
     wanted: Sequence[str],
     limits: Limits,
 ) -> Invocation:
-    """Run a command in which `replaced` has substituted our package for their program. The package consists of these
-    programs; the last one starts, with its request in its own source."""
+    """Run the command after `replaced` has put Ramify's package in place of the framework's program. The package
+    consists of `programs`; the last one is started, with its request in its own source."""
     package, folder = names.plugins[-1], names.folder
     request = run_request(names, wanted, limits, by_path=bool(wanted)) | {"package": package}
     start = f"import json\n\nfrom .{programs[-1]} import main\n\nmain(json.loads({json.dumps(request)!r}))\n"
@@ -44,7 +45,7 @@ def with_our_program(
 
 
 def without_annotations(source: bytes) -> bytes:
-    """A program without annotations, for Pythons before 3.8."""
+    """Return a program without its annotations, for Pythons before 3.8."""
     return ast.unparse(ast.fix_missing_locations(_AnnotationRemover().visit(syntax_tree(source)))).encode()
 
 

@@ -1,4 +1,4 @@
-"""Tests inside a formatted source: an item ends where its indentation does."""
+"""Find the tests inside a formatted source file: an item ends where its indentation does."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ENDS = ("}", ";", ",")
 
 
 def inner_tests(source: str, begins: re.Pattern[str]) -> list[str]:
-    """The text of each item that only tests use, with the lines right before it such as attributes, and of each
-    documentation example that is run. `begins` matches the line that marks the next item as test code, or with `#!` the
-    whole file. A module is split into its items, so that others may be inserted between them."""
+    """Return the text of each item that only tests use, including lines right before it such as attributes, and of each
+    documentation example that is run. `begins` matches a line that marks the next item as test code, or the whole file
+    if the line has `#!`. A module is split into its items, so that others may be inserted between them."""
     lines = source.split("\n")
     found: list[str] = []
     at = 0
@@ -33,12 +33,12 @@ def inner_tests(source: str, begins: re.Pattern[str]) -> list[str]:
 
 
 def _documented(lines: Sequence[str]) -> Iterator[str]:
-    """The code in documentation comments that is run: fenced, and of no other language."""
+    """Yield the code in documentation comments that is run: it is fenced and not in another language."""
     block: list[str] | None = None
     for line in lines:
-        said = DOCUMENTS.fullmatch(line)
-        fence = FENCE.fullmatch(said[1].strip()) if said else None
-        if block is not None and said and not fence:
+        comment = DOCUMENTS.fullmatch(line)
+        fence = FENCE.fullmatch(comment[1].strip()) if comment else None
+        if block is not None and comment and not fence:
             block.append(line)
         elif block is not None and fence:
             yield _text(block)

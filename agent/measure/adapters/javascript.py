@@ -1,4 +1,4 @@
-"""JavaScript: node's own runner, jest and vitest, with our reporter, which seals the results.
+"""JavaScript: node's own runner, jest and vitest, with Ramify's reporter, which seals the results.
 
 The reporter is loaded through NODE_OPTIONS, so it works for `npm test` too. It reads its request and deletes it before
 the runner loads the candidate's first file; a build step before that could read them. The seal protects the report, not
@@ -47,7 +47,7 @@ BUILT = ("node_modules/*", "*/node_modules/*")
 def invocation(
     names: RunNames, command: str, wanted: Sequence[str], limits: Limits, *, program: str, options: str
 ) -> Invocation:
-    """Options that the command itself gives to node are kept."""
+    """Run the command with the reporter in NODE_OPTIONS. Options that the command itself sets there are kept."""
     folder = names.folder
     ours = options.format(program=f"{folder}/{program}")
     request = {"report": names.report, "nonce": names.nonce, "options": ours}

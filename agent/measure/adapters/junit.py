@@ -42,7 +42,7 @@ def read(output: RunOutput) -> Transcript:
 
 
 def _read_file(transcript: Transcript, suites: ET.Element) -> None:
-    """A repeated name in a file is another test: parameters are often left out."""
+    """Add the tests of a file. A repeated name is another test, since parameters are often left out."""
     seen: dict[str, int] = {}
     for case in suites.iter("testcase"):
         name = "::".join(filter(None, (case.get("classname", ""), case.get("name", "")))) or "?"
@@ -79,7 +79,7 @@ def _build(
     whole: str,
     where: tuple[str, ...],
 ) -> Invocation:
-    """Make the build continue after a part of the project whose tests fail."""
+    """Make the build continue after tests fail in one part of the project."""
     return Invocation(re.sub(tool, rf"\g<0> {whole}", command, count=1), gather=where)
 
 
@@ -95,7 +95,7 @@ JUNIT = Adapter(
     ),
     tricks=re.compile("RAMIFY_JUNIT"),
 )
-"""For any other runner: its command reads from `$RAMIFY_JUNIT` where to write the report."""
+"""For any other runner: `$RAMIFY_JUNIT` tells its command where to write the report."""
 
 SOURCES = ("src/test/*", "*/src/test/*")
 ABOUT_TESTS = re.compile(r".*(surefire|failsafe|junit|testng|<test|skipTests|<(in|ex)clude)", re.IGNORECASE)

@@ -50,23 +50,23 @@ SIGNATURES: Mapping[str, tuple[re.Pattern[str], ...]] = {
     "minitest": _all(r"^\d+ runs, \d+ assertions,"),
     "test-unit": _all(r"^\d+ tests, \d+ assertions,"),
 }
-"""Found in the output of a runner that names each test, usually at the end. Output without it is not the runner's,
-whatever its lines look like."""
+"""Found in the output of a runner that names each test, usually at the end. Output without it does not come from that
+runner, whatever its lines look like."""
 
 LITERAL = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|`([^`]*)`")
 FILLED = re.compile(r"\$?\{[^{}]*\}|%[-\d.]*[sdifgvq]|\$\w+")
 
 
 def guessed(text: str, exit_code: int) -> str | None:
-    """The parser that reads the most tests in a command's output, among those whose signature it has and whose outcomes
-    agree with the exit code."""
+    """Return the parser that reads the most tests in a command's output, among those whose signature the output
+    contains and whose outcomes agree with the exit code."""
     text = terminal_text(text)
     counts = {name: len(ends) for name in SIGNATURES if (ends := _outcomes(name, text)) and _agrees(ends, exit_code)}
     return max(counts, key=counts.__getitem__, default=None)
 
 
 def verbose(command: str) -> str:
-    """The command, with nose and its successors asked to name the tests."""
+    """Return the command; nose and its successors get an option that makes them name the tests."""
     return command if SAYS_MORE.search(command) else NOSE.sub(r"\1 -v", command)
 
 
@@ -106,7 +106,7 @@ def _read(parser: str, output: RunOutput) -> Transcript:
 
 
 def _about(parser: str, test: str, text: str) -> str:
-    """The log text after a test's name, probably about it."""
+    """The log text that follows a test's name, which is probably about that test."""
     at = text.rfind(test) if parser in BEHIND else text.find(test)
     return cut(text[at : at + 2 * MESSAGE_BYTES] if at >= 0 else "", MESSAGE_BYTES)[0]
 

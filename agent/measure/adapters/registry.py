@@ -43,8 +43,8 @@ SCRIPTED = re.compile(r"\b(npm|yarn|pnpm|bun)\b")
 
 
 def choose(repo: Path | None, command: str | None, framework: str | None) -> tuple[str, str]:
-    """The framework of a task and its test command, each of which may be given; the framework is empty when pytest is
-    only assumed. `repo`: None when the files are in an image.
+    """Return the framework of a task and its test command; either may be given. The framework is empty if pytest is
+    only assumed. `repo`: None if the files are in an image.
 
     Raises:
         agent.errors.UsageError: the framework is unknown, none is recognised, or it has no default command.
@@ -69,8 +69,8 @@ def adapter_of(framework: str) -> Adapter | None:
 
 
 def named_in(command: str, repo: Path | None = None) -> str | None:
-    """The framework that a command names, preferring pytest; None when it names none, or several others. `repo`: as in
-    `choose`."""
+    """Return the framework that a command names, preferably pytest; None if it names none, or several others. `repo`:
+    as in `choose`."""
     if PYTEST.search(command):
         return "pytest"
     found = (each for each in (*ADAPTERS.values(), *LOGS.values()) if each.named.search(command))
@@ -91,8 +91,8 @@ def _command(framework: str) -> str:
 
 
 def _detect(repo: Path, command: str) -> str:
-    """Detect the framework by files in the root, Python's first unless the command runs package.json scripts; else by
-    whether the command runs Python."""
+    """Detect the framework by files in the root, Python's first unless the command runs package.json scripts. A command
+    that runs Python implies pytest, too."""
     package = _of_package(repo / "package.json")
     if package and SCRIPTED.search(command):
         return package
@@ -110,8 +110,8 @@ def _detect(repo: Path, command: str) -> str:
 
 
 def _of_package(file: Path) -> str | None:
-    """The runner that a package.json names: in its test script, else in its dependencies, with node's own runner
-    last."""
+    """Return the runner that a package.json names in its test script, else in its dependencies; node's own runner only
+    if no other is named."""
     try:
         package = loads(file.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Runs the tests in a scratch fork by an adapter."""
+"""Run tests in a scratch fork with an adapter."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ mkfifo "$1.pipe"
 """
 """Output goes to a file through a pipe, which a process cannot rewind; neither has a name while tests run."""
 UNKNOWN = "?"
-"""Stands for an adapter's name: the command's output decides."""
+"""In place of an adapter's name: the command's output decides which adapter reads it."""
 FILE_BYTES = 50_000_000
 FILES = 20_000
 
 
 def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[str], limits: Limits) -> SuiteReport:
-    """Run these tests, or all when none is named or the adapter cannot select."""
+    """Run these tests, or all if none is named or the adapter cannot select."""
     names = run_names(())
     output, result = _carry_out(box, adapter.invocation(names, command, wanted, limits), names, limits)
     asked = wanted if adapter.selects or result.timed_out else ()
@@ -33,7 +33,8 @@ def run_adapted(box: Sandbox, adapter: Adapter, command: str, wanted: Sequence[s
 
 
 def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
-    """Run an unknown command: its output is read if it is that of a known runner; else the command is one test."""
+    """Run an unknown command. If its output is that of a known runner, it is parsed; else the command counts as one
+    test."""
     names = run_names(())
     output, result = _carry_out(box, Invocation(verbose(command), captured=True), names, limits)
     parser = None if result.timed_out else guessed(output.report.decode(errors="replace"), result.exit_code)
@@ -44,7 +45,7 @@ def run_unknown(box: Sandbox, command: str, limits: Limits) -> SuiteReport:
 
 
 def _carry_out(box: Sandbox, invocation: Invocation, names: RunNames, limits: Limits) -> tuple[RunOutput, ExecResult]:
-    """Carry out an invocation; returns what to parse and the exit status. A killed run leaves no output."""
+    """Carry out an invocation; return what to parse and the exit status. A killed run leaves no output."""
     timeout_s = limits.kill_s
     for path, content in invocation.files.items():
         box.write(path, content)

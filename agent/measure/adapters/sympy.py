@@ -1,4 +1,4 @@
-"""SymPy's own `bin/test`; from 1.13 on it runs pytest, with our plugin."""
+"""SymPy's own `bin/test`. From SymPy 1.13 on it runs pytest, which then gets Ramify's plugin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _replaced(command: str, package: str) -> str:
 
 
 def fits(repo: Path | None, command: str) -> bool:
-    """Other projects have a `bin/test` too."""
+    """Whether this is SymPy: other projects have a `bin/test` too."""
     return (repo / "sympy").is_dir() if repo else OF_SYMPY.search(command) is not None
 
 

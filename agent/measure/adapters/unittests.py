@@ -1,4 +1,4 @@
-"""Python's unittest: our program in place of `python -m unittest`, which seals the results.
+"""Python's unittest: Ramify's program runs in place of `python -m unittest` and seals the results.
 
 pytest runs the same tests, is measured with more care, and is the default.
 """

@@ -1,8 +1,8 @@
-"""Automation: finding the test command that tox or nox calls.
+"""Find the test command that tox or nox calls.
 
-Both start by installing packages, for which a sandbox has no network, and tox hides from its commands most of the
-variables by which single tests are measured. So their inner command runs instead, with the packages installed in the
-base state: in the tool's own environment if it exists, else outside it.
+Both tools begin by installing packages, but a sandbox has no network. Also, tox hides most environment variables from
+its commands, and single tests are measured with the help of such variables. So the inner command runs instead, with the
+packages that are installed in the base state: in the tool's own environment if it exists, else outside it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_tool(command: str) -> bool:
 
 
 def inner_command(box: Sandbox, command: str) -> Inner | None:
-    """The test command inside a tox or nox command; None if there is none that is understood.
+    """Return the test command inside a tox or nox command; None if none can be found.
 
     Raises:
         sandboxes.SandboxError: as `Sandbox.exec`.
@@ -57,13 +57,14 @@ def inner_command(box: Sandbox, command: str) -> Inner | None:
         for session in TOOLS[tool](box, program, arguments, env):
             if (call := session.test_call) is not None:
                 return _inner(box, command, session, call, env)
-    except (NotUnderstood, RecursionError):  # a file may be nested as deeply as its author likes
+    except (NotUnderstood, RecursionError):  # files can be nested to any depth
         pass
     return None
 
 
 def _split(command: str) -> tuple[str, list[str], list[str], Mapping[str, str]] | None:
-    """The tool of a simple command, the words that run it, its arguments, and the variables that it sets."""
+    """Split a simple command into the tool, the words that run it, its arguments, and the variables that are set; None
+    if it does not run tox or nox."""
     parts = split_command(command, SHELL_WORDS)
     if parts is None:
         return None
@@ -95,7 +96,7 @@ def _inner(box: Sandbox, command: str, session: ToolSession, call: Call, outer: 
 
 
 def _program(box: Sandbox, word: str, folder: str, environment: str) -> str:
-    """The program that a word names, in the environment if it has one, else outside."""
+    """The program that a word names: the one in the environment if there is one, else the one outside."""
     name = word.removeprefix(f"{folder}/bin/") if folder else word
     if "/" in name:
         return name

@@ -1,4 +1,4 @@
-"""Calls: the commands of a tox or nox session, and which of them run tests."""
+"""The commands of a tox or nox session, and which of them run tests."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def runs_tests(argv: Sequence[str]) -> bool:
 
 
 def _unwrapped(argv: Sequence[str]) -> Iterator[str]:
-    """The words from the program, script or module that Python or coverage runs."""
+    """The words of a command, beginning with the program, script or module that Python or coverage runs."""
     words = list(argv)
     while words:
         if COVERAGE.fullmatch(words[0]) and words[1:2] == ["run"]:

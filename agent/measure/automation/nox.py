@@ -1,7 +1,7 @@
-"""nox: what a session calls, read from the noxfile without running it.
+"""Find the commands of a nox session by reading the noxfile, without running it.
 
-A noxfile is a program. Only plain constructs are read: words, lists of words, the arguments of the command line, and a
-choice by whether there are any. A command that depends on more is not understood.
+A noxfile is a program. Only plain constructs are read: strings, lists of strings, the command-line arguments, and
+conditions on whether there are any. A command that depends on anything else is not understood.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ class _Interpreter:
             self.values.pop(name, None)
 
     def _call(self, call: ast.Call) -> None:
-        """Read a session call that runs something or changes directory. One that is not understood ends the reading: it
-        might be the one that runs the tests."""
+        """Read a session call that runs something or changes directory. If it is not understood, reading stops with an
+        error: it might be the one that runs the tests."""
         match call.func:
             case ast.Attribute(value=ast.Name(id=self.session), attr=method):
                 pass
@@ -235,7 +235,7 @@ class _Interpreter:
                 return _bounded([word for item in items[:MOST] for word in self._spread(item)][: MOST + 1])
             case ast.Dict(keys=keys, values=values):
                 pairs = [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
-                if len(pairs) < len(keys):  # the values of another
+                if len(pairs) < len(keys):  # `**` of another dictionary
                     raise NotUnderstood(ast.unparse(expression)[:80])
                 return {_text(self._value(key)): _text(self._value(value)) for key, value in pairs}
             case ast.BoolOp(op=ast.Or(), values=[first, *others]):
@@ -272,7 +272,7 @@ def _text(value: Any) -> str:
 
 
 def _bounded(value: Any) -> Any:
-    """The value, unless it is longer than any command line: a file may double a list in each line."""
+    """Return the value. It must not be longer than any command line: a file could double a list on each line."""
     if len(value) > MOST:
         raise NotUnderstood("a long value")
     return value

@@ -1,5 +1,5 @@
-"""tox: what it calls in an environment. tox itself is asked if the sandbox has it (`tox config`, version 4); else its
-files are read if they are simple."""
+"""Find the commands of a tox environment: from tox itself if the sandbox has it (`tox config`, version 4), else from
+its configuration files if they are simple."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUBCOMMANDS = ("run", "r", "run-parallel", "p")
 NAMES = ("-e", "--env")
 FILES = ("-c", "--conf")
 VALUED = ("-x", "--override", "--workdir", "--root", "--discover", "--hashseed", "--result-json", "-p", "--installpkg")
-"""Options whose value is a separate word. Apart from OVERRIDES, they do not influence what is called."""
+"""Options whose value is a separate word. Apart from OVERRIDES, they do not affect which commands are called."""
 OVERRIDES = ("-x", "--override", "--root", "--workdir")
 OWN = frozenset(
     {
@@ -101,8 +101,8 @@ def _take(command_line: CommandLine, words: list[str]) -> None:
 def _ask(
     box: Sandbox, program: Sequence[str], command_line: CommandLine, env: Mapping[str, str]
 ) -> list[ToolSession] | None:
-    """What tox says about its environments; None: the sandbox has no suitable tox. Raises NotUnderstood when tox does
-    not finish."""
+    """Ask tox about its environments; None if the sandbox has no suitable tox. Raises NotUnderstood if tox does not
+    finish."""
     argv = [*program, "config", "--no-provision"]
     argv += [
         *(["-e", ",".join(command_line.names)] if command_line.names else []),

@@ -1,4 +1,4 @@
-"""The files of tox, read without tox if they are simple: `tox.ini`, `setup.cfg`, `pyproject.toml`, `tox.toml`.
+"""Read tox's configuration files without tox, if they are simple: `tox.ini`, `setup.cfg`, `pyproject.toml`, `tox.toml`.
 
 Anything else is refused, never guessed: a plug-in, a file of variables, a reference to a table.
 """
@@ -27,13 +27,13 @@ MAX_BYTES = 256 << 10
 LONGEST, MOST = 5000, 200
 """Maximum characters of a list of environments, and environments that it may expand to."""
 MOST_FILLED = 200
-"""Maximum placeholders filled for one environment: a reference may lead to itself."""
+"""Maximum placeholders filled for one environment: a reference can lead to itself."""
 
 
 def sessions(
     box: Sandbox, names: Sequence[str], file: str, posargs: tuple[str, ...] | None, env: Mapping[str, str]
 ) -> Iterator[ToolSession]:
-    """The named environments, or all that the file lists when none is named.
+    """The named environments, or all that the file lists if none is named.
 
     Raises:
         NotUnderstood: there is no such file, or it is too complex.
@@ -77,7 +77,7 @@ def _subtable(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _ini(text: str, needed: str) -> _Ini | None:
     parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=("#",), default_section="")
-    parser.optionxform = str  # type: ignore[assignment, method-assign]  # names of variables have capitals
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # names of variables can have capitals
     try:
         parser.read_string(text)
     except configparser.Error as error:
@@ -150,7 +150,7 @@ class _Placeholders:
 class _Ini:
     parser: configparser.RawConfigParser
     core: str
-    """The section of tox itself."""
+    """The name of tox's own section."""
 
     def sessions(self, names: Sequence[str], context: _Context) -> Iterator[ToolSession]:
         """The environments of these names, or all that are listed."""

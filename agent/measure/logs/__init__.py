@@ -1,7 +1,7 @@
-"""Log parsers: what a test runner's printed text says of each test, by the parser's name.
+"""Log parsers, by name: they read the outcome of each test from the text that a test runner prints.
 
-Invariant: a log proves nothing by itself. A caller must know where it comes from and that the run finished; tests that
-it does not name did not pass. Ids are those of the SWE-bench data sets.
+Invariant: a log proves nothing by itself. A caller must know where the log comes from and that the run finished; tests
+that the log does not name did not pass. Ids are those of the SWE-bench data sets.
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ COLOURED = ("quarto",)
 
 
 def parse(name: str, text: str) -> dict[str, Outcome]:
-    """The outcome of each test in a log, in order. For a repeated test the first failure counts, else the last outcome.
+    """Return the outcome of each test in a log, in order. For a repeated test the first failure counts, else the last
+    outcome.
 
     Raises:
         KeyError: no parser has this name; see `PARSERS` and `ALIASES`.

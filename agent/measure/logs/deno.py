@@ -1,4 +1,4 @@
-"""What Deno's runner prints for Quarto's tests; outcomes are visible by colour only, so this log is read with
+"""What Deno's runner prints for Quarto's tests; only colours show the outcomes, so this log is read with its
 colours."""
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ def quarto(text: str) -> Ends:
     """`[smoke] > what it does`, up to the list of errors; a test that starts and never ends failed. Temporary files are
     numbered in order of appearance (SWE-bench 5.0.2, `parse_log_quarto_cli`)."""
     numbers: dict[str, int] = {}
-    begun: dict[str, bool] = {}
+    has_ended: dict[str, bool] = {}
     for line in text.split("\n"):
         if "ERRORS" in line or "failures:" in line:
             break
         if ("[smoke]" in line or "[unit]" in line) and not _of_a_step(line):
             test = terminal_text(_numbered(line, numbers).partition("...")[0]).strip()
             outcome = next((outcome for colour, outcome in ENDS if colour in line), None)
-            begun[test] = begun.get(test, False) or outcome is not None
+            has_ended[test] = has_ended.get(test, False) or outcome is not None
             if outcome is not None:
                 yield test, outcome
-    for test, ended in begun.items():
+    for test, ended in has_ended.items():
         if not ended:
             yield test, Outcome.FAILED
 

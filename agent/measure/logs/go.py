@@ -29,7 +29,7 @@ def events(text: str) -> Iterator[tuple[str, Outcome]]:
 
 
 def read_events(text: str) -> Iterator[dict[str, Any]]:
-    """The events of tests and packages; other lines are output of whatever else the command ran."""
+    """Yield the events of tests and packages. Other lines are the output of other programs that the command ran."""
     for line in text.split("\n"):
         try:
             event = json.loads(line) if line.startswith("{") else None

@@ -31,7 +31,7 @@ def maven(text: str) -> Iterator[tuple[str, Outcome]]:
 
 def single(text: str) -> Iterator[tuple[str, Outcome]]:
     """`Class#method` of runs of one test each (`mvn -Dtest=...`, echoed by `set -x`), with the outcome of the build.
-    The shell's echo may appear after it when both write to the log."""
+    The shell's echo may appear after the outcome of the build, since both write to the log."""
     asked, early = deque[str](), deque[Outcome]()
     for line in text.split("\n"):
         if match := ASKED.fullmatch(line.strip()):

@@ -25,8 +25,8 @@ def outcome_of(word: str) -> Outcome:
 
 
 def by_line(pattern: str) -> Callable[[str], Ends]:
-    """A parser of lines that match the whole pattern, stripped; its groups are `test` and `end`, the word for the
-    outcome."""
+    """Make a parser of lines that, stripped, match the whole pattern. Its groups are `test`, and `end` for the word
+    that stands for the outcome."""
     return partial(_read, re.compile(pattern))
 
 

@@ -130,7 +130,7 @@ def _without_tags(text: str) -> str:
 
 
 def _end_of(text: str, name: str, begin: int, last: int) -> tuple[int, int]:
-    """The end of the element that starts there, and how many elements of that name inside it are never closed."""
+    """The end of the element that starts at `begin`, and how many elements of that name inside it are never closed."""
     depth = 0
     while begin <= last:
         close = text.find(f"</{name}>", begin)

@@ -1,6 +1,6 @@
 """Logs as Multi-SWE-bench reads them, with the names in its rows (`harness/repos` there).
 
-If a test both passed and failed, its own parser refuses the log; here the failure counts.
+If a test both passed and failed, Multi-SWE-bench's own parser refuses the log; here the failure counts.
 """
 
 from __future__ import annotations

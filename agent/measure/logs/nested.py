@@ -32,7 +32,7 @@ class Suites:
         self._open: list[tuple[str, int]] = []
 
     def see(self, line: str) -> None:
-        """Read a line that names no test; an indented one starts a suite."""
+        """Process a line that names no test; an indented one starts a suite."""
         if indent := len(line) - len(line.lstrip()):
             while self._open and self._open[-1][1] >= indent:
                 self._open.pop()

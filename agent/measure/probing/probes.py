@@ -1,6 +1,7 @@
-"""Probing: running one test in a scratch fork and recording its values. The state itself does not change.
+"""Run one test in a scratch fork and record the values of its variables. The state itself does not change.
 
-The facts come from a process in which the patch's own code ran. A policy may read them, but they decide nothing.
+The facts come from a process in which the patch's own code ran. A policy may read them, but no decision depends on
+them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from agent.task import Task
 from sandboxes import Provider, Sandbox, Snapshot
 
 SLOWDOWN = 2
-"""How many times longer a watched test may take."""
+"""How many times longer than usual a watched test may take."""
 FILE_BYTES = 1_000_000
-"""Longer files are not probed by line: Python would need very much memory to read them."""
+"""Longer files are not probed by line: Python would need too much memory to parse them."""
 
 _WARNING_FILTERS = threading.Lock()
 
@@ -51,9 +52,9 @@ class ProbedRun:
 
     report: SuiteReport
     watched: Watched | None = None
-    """The first failed test, else the last; None: the run did not get that far."""
+    """What was seen of the first failed test, else of the last one; None if the run did not get that far."""
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The lines of the files that are named in it."""
+    """The lines of each file that `watched` names."""
 
 
 def read_probe(text: str) -> Probe:
@@ -84,8 +85,8 @@ def run_probes(
     probes: Sequence[Probe],
     rules: Rules,
 ) -> ProbedRun:
-    """Run the test in `snapshot`, with the paths `put_back` as in `base`, and record what the probes ask for; without
-    probes, what the called functions of the workspace do.
+    """In a fork of `snapshot` with the paths `put_back` as in `base`, run the test and record what the probes ask for;
+    without probes, record the last call of each workspace function.
 
     Raises:
         MeasureError: a probe's file or line cannot be reached; nothing was run.
@@ -115,7 +116,7 @@ def _checked(expression: str) -> str:
 
 
 def _reachable_probe(box: Sandbox, probe: Probe) -> Probe:
-    """The probe with its path relative to the workspace, at a line that can be reached."""
+    """Return the probe with its path relative to the workspace. Its line has to be one that can be reached."""
     if probe.name:
         return probe
     inside = probe.path.removeprefix(f"{posixpath.normpath(box.workdir)}/")
@@ -139,7 +140,8 @@ def _reachable_probe(box: Sandbox, probe: Probe) -> Probe:
 
 
 def _reachable(source: bytes) -> set[int]:
-    """The lines inside functions that have code; none when that is unknown, for instance for another Python."""
+    """Return the lines with code inside functions; none if they are unknown, for example in a file for another Python
+    version."""
     try:
         with _quietly():
             module = compile(source, "<probed>", "exec", dont_inherit=True)
@@ -157,7 +159,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _body(code: CodeType) -> set[int]:
-    """The lines of a function without its first line, unless that is all of it."""
+    """The lines of a function without the first one, unless it has no other."""
     lines = {line for _, _, line in code.co_lines() if line}
     return lines - {code.co_firstlineno} or lines
 

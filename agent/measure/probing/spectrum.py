@@ -17,16 +17,16 @@ Lines = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """What one traced test run executed, without test files and other protected files."""
+    """The lines that one traced test run executed, except in test files and other protected files."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    """By test id, in the order of running."""
+    """Outcome by test id, in running order."""
     executed: Mapping[str, Lines] = field(default_factory=dict)
     """By test id: the lines that ran between set-up and tear-down, even of a test that timed out."""
     imported: Lines = field(default_factory=dict)
     """The lines that ran outside any test, mostly during imports."""
     problem: str = ""
-    """Why lines are missing, for people; empty when none are."""
+    """Why lines are missing, for people; empty if none are."""
 
     def lines_of(self, test: str) -> frozenset[tuple[str, int]]:
         """The lines that a test executed, each as its file and number."""
@@ -47,8 +47,8 @@ class Spectrum:
 def affected(spectrum: Spectrum, patches: Iterable[FilePatch]) -> frozenset[str]:
     """The tests that executed a changed line of the base state, or a line beside which lines are added.
 
-    Where such a line runs while its module is imported, or no test executed one, every test that executed the file is
-    affected. Files that no test executed, new ones for instance, say nothing: they act through others.
+    If such a line runs while its module is imported, or if no test executed one, every test that executed the file is
+    affected. Files that no test executed, such as new ones, affect no test here: they take effect through other files.
     """
     return frozenset(test for patch in patches for test in _affected_by(spectrum, patch))
 

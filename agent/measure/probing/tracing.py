@@ -1,4 +1,4 @@
-"""Tracing: one run of the base state's tests that records which lines each test executes."""
+"""Run the tests of the base state once, and record which lines each test executes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agent.parsing import loads
 from agent.task import Task
 from sandboxes import Change, Provider, Snapshot
 
-NOTHING = "no line of the repository ran under the tracer: another one took its place, or other processes ran the code"
+NOTHING = "no line of the repository ran under the tracer: another tracer replaced it, or other processes ran the code"
 
 
 def trace(provider: Provider, task: Task, base: Snapshot, baseline: SuiteReport, tests: Sequence[str] = ()) -> Spectrum:
-    """Run these tests of the base state, or all when none is named, and record what they execute.
+    """Run these tests of the base state, or all if none is named, and record what they execute.
 
-    A test that times out yields the lines it ran until then. If lines cannot be recorded, the spectrum is empty and
-    says why.
+    For a test that times out, the lines that it ran until then are recorded. If lines cannot be recorded, the spectrum
+    is empty and says why.
     """
     if baseline.adapter != "pytest":
         return Spectrum(baseline.outcomes, problem="lines can be recorded for pytest only")

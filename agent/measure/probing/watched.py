@@ -1,6 +1,7 @@
-"""Watched: the values seen in a run of one test, as `agent.measure.inside.watching` reports them.
+"""The values that were seen in a run of one test, as `agent.measure.inside.watching` reports them.
 
-Invariant: the data comes from a process in which the patch's own code ran. Data of the wrong form is dropped.
+Invariant: the data is not trusted, since it comes from a process in which the patch's own code ran. Malformed data is
+dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Function:
     line: int
     calls: int
     cut: bool
-    """It ran too many lines, so later calls are only counted."""
+    """Whether it ran too many lines, so that later calls were only counted."""
     last: Call
     wanted: Series | None = None
     """Its calls, if a probe named it."""
@@ -96,7 +97,7 @@ class Watched:
 
 
 def first_failure(facts: Sequence[Mapping[str, Any]]) -> Watched | None:
-    """The first failed test in running order, else the last test; None when the data is missing or malformed."""
+    """The first failed test in running order, else the last test; None if the data is missing or malformed."""
     failed = (fact for fact in facts if fact.get("error"))
     fact = next(failed, facts[-1] if facts else None)
     try:

@@ -33,8 +33,8 @@ class FileChange:
     """Functions and methods of the same file that use one of them by name, directly (1) or through private ones (2,
     3)."""
     touched: Mapping[str, int] | None = None
-    """The file's top-level names that are changed (0) or use a changed one at that distance. None: it may be any,
-    because import-time code changed or the file is not Python."""
+    """The file's top-level names that are changed (0) or use a changed one, directly (1) or through others (2 and
+    more). None: any name may be affected, because import-time code changed or the file is not Python."""
     words: frozenset[str] = frozenset()
     """Identifiers of more than three characters in the changed code."""
 
@@ -56,7 +56,7 @@ class _Text:
 
     lines: list[str]
     spans: list[_Span] | None
-    """Its definitions, outer before inner; None when it is not Python."""
+    """Its definitions, outer before inner; None if it is not Python."""
 
     def used(self, span: _Span) -> frozenset[str]:
         """The names in a span, including its own."""
@@ -64,7 +64,7 @@ class _Text:
 
 
 def file_change(path: str, before: str | None, after: str | None) -> FileChange:
-    """Describe a change from one text to another; None: the file does not exist."""
+    """Describe a change from one text to another. A text is None if the file does not exist."""
     texts = _text(path, before), _text(path, after)
     numbers = _lines(texts[0].lines, texts[1].lines)
     changed = [text.lines[number - 1] for text, found in zip(texts, numbers, strict=True) for number in found]
@@ -98,16 +98,16 @@ def _lines(old: list[str], new: list[str]) -> tuple[list[int], list[int]]:
     """The 1-based lines of each text that the other lacks."""
     start, end = common_ends(old, new)
     matcher = SequenceMatcher(None, old[start : len(old) - end], new[start : len(new) - end], autojunk=False)
-    gone, come = list[int](), list[int]()
+    removed, added = list[int](), list[int]()
     for kind, first, last, other, other_last in matcher.get_opcodes():
         if kind != "equal":
-            gone += range(start + first + 1, start + last + 1)
-            come += range(start + other + 1, start + other_last + 1)
-    return gone, come
+            removed += range(start + first + 1, start + last + 1)
+            added += range(start + other + 1, start + other_last + 1)
+    return removed, added
 
 
 def _spans(text: str) -> list[_Span] | None:
-    """What a file defines, the outer before the inner; None where it is not Python."""
+    """The definitions in a file, outer before inner; None if it is not Python."""
     try:
         return list(_defined(syntax_tree(text), ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

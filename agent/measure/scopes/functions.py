@@ -1,6 +1,8 @@
-"""The test functions of one file, those about a change first, for a scope that takes only a part of a long file.
+"""List the test functions of one file, those about a change first, for a scope that includes only a part of a long
+file.
 
-They are read from the source: a function that a plugin makes is missing, and one that is not a test may be listed.
+They are read from the source, so functions that a plugin generates are missing, and some that are not tests may be
+listed.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from agent.measure.scopes.similarity import name_words, rarity, terms
 from agent.parsing import first_line, python
 
 SAME_WORD = 1.0
-"""The weight of a word that the name of a test and that of a changed function or class share; a mentioned name has up
-to 3 (`similarity.NAMED`)."""
+"""The weight of a word that the name of a test shares with that of a changed function or class. Mentioning a changed
+name counts up to 3 (`similarity.NAMED`)."""
 GOLDEN = 0.618034
-"""Multiples of the golden ratio, without their whole parts, fill [0, 1) evenly, however many there are."""
+"""The fractional part of the golden ratio. The fractional parts of its first multiples are spread evenly over [0, 1),
+however many there are."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -29,7 +32,7 @@ class _Test:
     name: str
     """Its id without the file."""
     identifiers: frozenset[str]
-    """Of its source, with its decorators."""
+    """The identifiers in its source, decorators included."""
 
     @property
     def holder(self) -> str:
@@ -38,10 +41,10 @@ class _Test:
 
 
 def most_relevant_first(source: str, changed: Mapping[str, FileChange]) -> list[str]:
-    """The test functions and methods (`Class::test`) in the source of a test file. First those that mention changed
-    names or share words with them, the rarest in the file counting most, and those of classes that do so; then the
-    others, so that any number of them from the beginning is spread evenly over the file. Empty if the source is
-    not Python."""
+    """Return the test functions and methods (`Class::test`) in the source of a test file; none if it is not Python.
+    First come those that mention changed names or share words with them (rare words count most), and those of classes
+    that do so. Then come the others, in an order in which the first few, however many, are spread evenly over the
+    file."""
     tests = list(_tests(source))
     wanted = terms(changed)
     own = frozenset(word for change in changed.values() for name in change.names for word in name_words(name))
@@ -81,7 +84,7 @@ def _methods(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> dict[st
     """The test methods of a class by name, with those that it inherits from classes of the same file."""
     found: dict[str, _Function] = {}
     pending, seen = [node], {node.name}
-    for each in pending:  # it grows meanwhile
+    for each in pending:  # the list grows meanwhile
         own = (child for child in each.body if isinstance(child, _Function) and child.name.startswith("test"))
         found = {child.name: child for child in own} | found
         bases = {base.id for base in each.bases if isinstance(base, ast.Name)} & classes.keys() - seen

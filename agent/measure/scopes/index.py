@@ -1,4 +1,4 @@
-"""The index of a workspace: what each Python file imports, defines and mentions, as `inside.imports` noted it.
+"""The index of a workspace: what each Python file imports, defines and mentions, as recorded by `inside.imports`.
 
 It is built without running any project code.
 """
@@ -48,7 +48,7 @@ class Import:
     names: tuple[Bound, ...] | None
     """None: the module itself is imported."""
     lazy: bool
-    """It runs inside a function, or only type checkers see it."""
+    """Whether it runs inside a function, or only type checkers see it."""
     alias: str = ""
     """The name that the module itself is bound to; empty: none."""
     attributes: tuple[str, ...] = ()
@@ -63,11 +63,11 @@ class Source:
     names: frozenset[str] = frozenset()
     """Top-level names bound by anything but an import."""
     exported: frozenset[str] | None = None
-    """Its `__all__`; None when missing or unreadable."""
+    """Its `__all__`; None if it is missing or cannot be read."""
     mentions: tuple[str, ...] = ()
     """Strings that name a module, a runnable package, or a file by the end of its path."""
     dynamic: bool = False
-    """It imports names that only running it reveals."""
+    """Whether it has imports that are known only when it runs."""
     words: Mapping[str, int] = field(default_factory=dict)
     """Identifier counts of a file that looks like a test, without identifiers common to most tests."""
 
@@ -78,11 +78,11 @@ class Index:
 
     files: Mapping[str, Source] = field(default_factory=dict)
     problem: str = ""
-    """Why files are missing, for people; empty when all are there."""
+    """Why files are missing, for people; empty if all are there."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Index:
-        """What `inside.imports` wrote. Raises ValueError when it did not."""
+        """Read the output of `inside.imports`. Raises ValueError for anything else."""
         try:
             vocabulary = [str(word) for word in data["vocabulary"]]
             files = {str(path): _source(entry, vocabulary) for path, entry in sorted(data["files"].items())}
@@ -94,7 +94,7 @@ class Index:
 
 
 def read_index(box: Sandbox) -> Index:
-    """Index the workspace of a fork; an empty index says why.
+    """Index the workspace of a fork. If that fails, the index is empty and says why.
 
     Raises:
         sandboxes.SandboxError: the sandbox failed.

@@ -1,7 +1,7 @@
-"""Modules: the file that defines an imported name, worked out from the files alone.
+"""Find the file that defines an imported name, going by the files of the workspace alone.
 
 A name is followed through modules that only re-export it, so that a package that imports everything does not connect
-everything. When two answers are possible, both are given.
+everything. If two answers are possible, both are given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from posixpath import basename, dirname
 from agent.measure.scopes.index import Import, Source
 
 LIKELY = ("", "src", "lib")
-"""Folders that modules are imported from by any importer; the empty one is the workspace."""
+"""Folders that any file is likely to import modules from; the empty one is the workspace."""
 UNLIKELY = 3
 """If more folders than this hold a module of that name, and none is near the importer, they are ignored."""
 
@@ -205,7 +205,7 @@ class Modules:
         return frozenset(path for path in (module, *packages) if path in self._files)
 
     def _definers(self, module: str, name: str) -> frozenset[Definition]:
-        """Where a name of a module is defined; the module itself when that is unclear."""
+        """Where a name of a module is defined; the module itself if that is unclear."""
         found: set[Definition] = set()
         seen, pending = {(module, name)}, [(module, name)]
         while pending:
@@ -219,7 +219,8 @@ class Modules:
         return frozenset(found) or frozenset({Definition(module)})
 
     def _next(self, module: str, name: str) -> Iterator[Definition]:
-        """Where a name of a module is bound, one step further; one in the module itself is where it is defined."""
+        """Follow a name of a module one step, to where it is bound. If that is the module itself, it is defined
+        there."""
         source = self._files.get(module)
         here = Definition(module, name)
         bound = [] if source is None else [each for each in self._bindings(module).get(name, ()) if each != here]

@@ -1,4 +1,4 @@
-"""Reach: how many import steps lead from a file to a change, on the shortest path.
+"""Count the import steps that lead from a file to a change, on the shortest path.
 
 A step is an import of what is changed, or of a file that leads there. Weaker links cost more: a package that runs
 because something else in it is imported, a module named in a string, a file beside a test.
@@ -16,23 +16,23 @@ from agent.measure.scopes.modules import Definition, Modules, above
 
 IMPORT = 1.0
 PER_LEVEL, UNRELATED_NAMES = 0.25, 0.75
-"""Extra cost when the imported names are not changed themselves but use what is: per level, and at most; unrelated
-names cost the most."""
+"""Extra cost if the imported names are not changed themselves: for each level of use between them and a changed name,
+and at most. Names unrelated to the change cost the maximum."""
 MENTION = 1.5
 BESIDE_MENTION = 2.5
-"""The modules of a package that a string names."""
+"""Modules of a package that a string names."""
 CONFTEST = 1.0
 BESIDE = 3.0
 """Files beside a test: running the tests of a folder may load all of them."""
 PACKAGE = 6.0
 """A package that runs because something in it is imported."""
 DYNAMIC = 6.0
-"""Files below one whose imports only running it reveals."""
+"""Files in or below the folder of a file that has imports known only when it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The fact that one file needs another."""
+    """An edge of the import graph: one file needs another."""
 
     cost: float
     names: frozenset[str] | None
@@ -52,9 +52,8 @@ class ImportGraph:
                     _keep(self._needed_by.setdefault(needed, {}), path, edge)
 
     def steps(self, touched: Mapping[str, Mapping[str, int] | None]) -> dict[str, float]:
-        """The steps to the nearest changed file from each file that a path leads from. `touched` gives for each
-        changed file its top-level names that are changed (0) or use a changed one at that distance; None: any may
-        be."""
+        """Return, for each file from which a path leads to a changed file, the steps to the nearest one. `touched`: the
+        `FileChange.touched` of each changed file."""
         found: dict[str, float] = {}
         pending: list[tuple[float, str]] = []
         for path, names in touched.items():
@@ -151,6 +150,6 @@ def _is_among_tests(folder: str) -> bool:
 
 
 def _is_test(file: str) -> bool:
-    """Whether a file is named like a test; other tests do not need those."""
+    """Whether a file is named like a test; other tests do not need such files."""
     name = basename(file)
     return name.startswith("test") or name.endswith("_test.py")

@@ -1,7 +1,7 @@
-"""Which test files a change can reach, nearest first, decided without running project code.
+"""Find the test files that a change can reach, nearest first, without running project code.
 
 Invariant: every test file that imports a changed file, directly or indirectly, is included. The number of steps, the
-file's name and the identifiers it shares with the change only order the result.
+file's name and the identifiers it shares with the change determine the order, and can add further files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class RelatedTest:
 
     file: str
     distance: float
-    """0 for a changed file itself; else the square root of the import steps, as far steps differ little, plus up to 5
-    when name and words do not match."""
+    """0 for a changed file itself; else the square root of the import steps (because distant steps differ little), plus
+    up to 5 if name and words do not match."""
     steps: float | None
     """Import steps to the change, for people; None: no path leads there."""
 
@@ -42,7 +42,7 @@ class RelatedTest:
 def related(index: Index, changed: Mapping[str, FileChange], tests: Collection[str]) -> list[RelatedTest]:
     """The files among `tests` that the changed files can reach, sorted by distance, then by name.
 
-    All of `tests` when a change concerns how everything is run, or the top-level package's `__init__.py`.
+    All of `tests` if a change concerns how everything is run, or the top-level package's `__init__.py`.
     """
     files = tuple(sorted(set(tests)))
     graph, similarity = _prepared(index, files)
@@ -64,7 +64,7 @@ def related(index: Index, changed: Mapping[str, FileChange], tests: Collection[s
 
 @lru_cache(maxsize=4)
 def _prepared(index: Index, files: tuple[str, ...]) -> tuple[ImportGraph, Similarity]:
-    """What every change shares; building it takes longer than all the rest."""
+    """What the calls for all changes share; building it takes longer than everything else."""
     return ImportGraph(index), Similarity(index, files)
 
 

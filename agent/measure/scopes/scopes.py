@@ -1,8 +1,9 @@
-"""Scopes: which tests measure a state where all tests would take too long.
+"""Choose the tests that measure a state (its scope) if all tests would take too long.
 
-A scope is chosen without running anything: by what each test executed in the base state where that is known, else by
+A scope is chosen without running anything: by what each test executed in the base state if that is known, else by
 imports and names (`agent.measure.scopes.related`). It consists of test files, nearest first, up to an estimated time.
-Of a file that is too long it has some functions, those about the change first (`agent.measure.scopes.functions`).
+If a file takes too long, only some of its functions are included, those about the change first
+(`agent.measure.scopes.functions`).
 
 Invariant: within one process a state keeps its scope.
 """
@@ -34,13 +35,13 @@ from sandboxes import Change, Provider, Sandbox, SandboxError, Snapshot
 log = logging.getLogger(__name__)
 
 ESTIMATED = 1 / 6
-"""Share of a scope's time that its run may take by estimate: estimates err."""
+"""Share of a scope's time limit that its run may take by estimate. It is low because estimates can be wrong."""
 LEAST = 0.6
-"""Share of that time that tests get, however long the rest of a run takes."""
+"""The least share of that time that the tests get, however long the rest of a run takes."""
 PART = 0.7
 """Share of the time left that a part of a long file may take, so that other files have their turn."""
 FEW = 5
-"""A smaller part is only taken of the nearest file: reading a file takes time, too."""
+"""Only the nearest file may be included with fewer tests than this, since reading a file takes time, too."""
 SOURCE_BYTES = 2_000_000
 """Larger sources are compared by name alone."""
 NAMED = 3
@@ -70,12 +71,12 @@ class Scope:
     """The tests that measure a state."""
 
     tests: tuple[str, ...]
-    """Test files, and test functions of files that are too long; nearest first. Empty when the change reaches none."""
+    """Test files, and test functions of files that are too long; nearest first. Empty if the change reaches none."""
     why: str
     """Which tests these are, for people."""
 
     def describe(self, report: SuiteReport, baseline: SuiteReport) -> str:
-        """What a report of this scope rests on, for people."""
+        """Describe, for people, which tests a report of this scope is based on."""
         run, listed = _by_file(report.outcomes), _by_file(baseline.outcomes) + Counter(baseline.late)
         total = f"{'about ' if baseline.late else ''}{max(listed.total(), run.total()):,}"
         parts = [
@@ -118,12 +119,13 @@ class Scopes:
             return self._known[snapshot.digest]
 
     def learn(self, report: SuiteReport) -> None:
-        """Leave less time for the tests of later scopes, by what a run of a scope took besides its tests: to start, and
-        for what tests share, such as databases."""
+        """Learn how much time a run takes besides its tests (to start, and to set up what tests share, such as
+        databases). Later scopes leave that much less time for their tests."""
         self._overhead_s = max(0.0, report.duration_s - sum(report.durations.values()) / self._timing.jobs)
 
     def prepare(self) -> None:
-        """Read the sources of the base state in a thread of its own: that takes seconds, and nobody waits yet."""
+        """Start reading the sources of the base state in a separate thread: that takes seconds, and nobody waits for it
+        yet."""
         threading.Thread(target=self._prepare, daemon=True).start()
 
     def _prepare(self) -> None:
@@ -140,7 +142,7 @@ class Scopes:
                 with self._provider.at(self._base) as box:
                     self._index = read_index(box)
                 if self._index.problem:
-                    log.info("tests are chosen without some of the imports: %s", self._index.problem)
+                    log.info("choosing tests without some of the imports: %s", self._index.problem)
             return self._index
 
     def test_files(self) -> tuple[str, ...]:
@@ -176,8 +178,7 @@ class Scopes:
         return {each.path: file_change(each.path, before.get(each.path), after.get(each.path)) for each in changes}
 
     def _by_coverage(self, snapshot: Snapshot, paths: Sequence[str]) -> dict[str, list[str]]:
-        """The tests that executed what was changed, by file; none when the change is in a file that no test
-        executed."""
+        """The tests that executed changed lines, by file; none if a changed file was executed by no test."""
         spectrum = self._spectrum()
         executed = {path for lines in spectrum.executed.values() for path in lines} | set(spectrum.imported)
         if not all(path in executed for path in paths):
@@ -190,12 +191,13 @@ class Scopes:
         return near
 
     def _by_imports(self, changed: Mapping[str, FileChange]) -> dict[str, list[str]]:
-        """The test files that can reach the changes, nearest first, with no tests: any of theirs may do so."""
+        """The test files that can reach the changes, nearest first. No tests are listed for them, because any of their
+        tests may do so."""
         return {each.file: [] for each in related(self.index, changed, self.test_files())}
 
     def _filled(self, near: Mapping[str, Sequence[str]], changed: Mapping[str, FileChange]) -> Iterator[str]:
-        """The files in order as long as they fit the estimated time, and parts of those that do not. If no part of the
-        nearest file fits, it is taken as a whole."""
+        """Yield the files that fit into the estimated time, in order, and functions of files that do not fit. If no
+        part of the nearest file fits, that file is included as a whole."""
         run_s = ESTIMATED * self._timing.scope_s
         left_s = max(run_s - self._overhead_s, LEAST * run_s) * self._timing.jobs
         durations = Durations(self._baseline.report)
@@ -217,8 +219,8 @@ class Scopes:
         durations: Durations,
         limit_s: float,
     ) -> dict[str, float]:
-        """The functions of a test file that fit into so many seconds, those about the change first, with their seconds.
-        Where the tests are known that reach it, only functions with such tests."""
+        """Return the functions of a test file that fit into `limit_s` seconds, those about the change first, with their
+        seconds. If the tests that reach the change are known (`reaching`), only functions with such tests are taken."""
         with self._provider.at(self._base) as box:
             source = dict(_texts(box, [file])).get(file, "")
         functions = [f"{file}::{name}" for name in most_relevant_first(source, changed)]

@@ -1,6 +1,6 @@
-"""Similarity of a test file and a change: by file name and by shared identifiers.
+"""Score how similar a test file is to a change, by file name and by shared identifiers.
 
-This is how a developer looks for tests: those named after the file, or about the same things.
+A developer looks for tests in the same way: for those named after the file, or about the same things.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ STEM, FOLDER, SYMBOL = 1.0, 0.6, 0.5
 """The weight of a word by its origin: the changed file's name, its folders (less for outer ones), and the changed
 names."""
 SAME_STEM = 0.7
-"""A test named after the file, wherever it is; the rest of 1 is for being where it should be."""
+"""The score of a test named after the file, wherever it is; the rest, up to 1, is for being in the expected place."""
 SAME_PLACE = 0.4
-"""A test in the expected place, under another name."""
+"""The score of a test in the expected place, but with another name."""
 WORDS_ALIKE = 0.8
 SATURATION, LENGTH = 1.2, 0.1
 """k1 and b of BM25 (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009). The length of a file weighs
 little: a long one tests more."""
 SURE = 1.5
-"""The least score that counts as 1, in multiples of the rarity of a word of one file: half a changed name."""
+"""The lowest score that counts as 1, in multiples of the rarity of a word that only one file has: half of what a
+changed name counts."""
 NAMED, HOLDER = 3.0, 2.0
 """The weight of a hit: a changed name, and a class around it."""
 WORDS, USERS = 4.0, 4.0
@@ -61,8 +62,8 @@ class Similarity:
         return found
 
     def by_words(self, changed: Mapping[str, FileChange]) -> dict[str, float]:
-        """How much the text of each test file is about the changes, in (0, 1]; the best has 1 if it is alike enough.
-        Test files without a hit are left out."""
+        """How much the text of each test file is about the changes, in (0, 1]; the best scores 1 if it is similar
+        enough. Test files without a hit are left out."""
         wanted = terms(changed).items()
         known = {word: weight * self._rarity[word] for word, weight in wanted if word in self._rarity}
         scores: dict[str, float] = {}
@@ -138,7 +139,7 @@ def _path_words(path: str) -> frozenset[str]:
 
 
 def name_words(text: str) -> set[str]:
-    """The words of a name, singular and lower case, and for camel case all of them joined."""
+    """The words of a name, in the singular and in lower case; for a name in camel case, also all of them joined."""
     parts = [_singular(part.lower()) for piece in text.split("_") for part in PART.findall(piece)]
     words = {part for part in parts if len(part) > 1}
     if len(parts) > 1 and "_" not in text:
@@ -174,7 +175,8 @@ def _folders_and_stem(path: str) -> tuple[list[str], str]:
 
 
 def _shared_part(folders: list[str], others: list[str]) -> float:
-    """How far two folders agree, from either end; the first part of one may be the project's own package."""
+    """The share of their parts in which two folders agree, from either end; the first part of one may be the project's
+    own package."""
     if folders == others or folders[1:] == others:
         return 1.0
     end = commonprefix([folders[::-1], others[::-1]])

@@ -1,8 +1,7 @@
-"""Our pytest plugins, written into a fork so that whatever Python the test command starts loads them.
+"""Write Ramify's pytest plugins into a fork, so that every Python that the test command starts loads them.
 
 The command is the user's: it may set PYTHONPATH itself, or hide pytest behind make. The plugins therefore go into a
-folder that PYTHONPATH names, also where the command itself assigns PYTHONPATH, and into the site-packages of the
-Pythons found.
+folder on PYTHONPATH (even if the command itself assigns PYTHONPATH), and into the site-packages of every Python found.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ class Limits:
     wall_s: float
     """Wall-clock seconds for one test."""
     run_s: float
-    """Wall-clock seconds for the whole run. Tests that it leaves no time for are reported as late, where the runner can
+    """Wall-clock seconds for the whole run. Tests that have not run by then are reported as late, if the runner can
     tell."""
     timeouts: int
-    """Tests that may time out before the rest is skipped."""
+    """Number of tests that may time out before the rest is skipped."""
     must_pass: frozenset[str] = frozenset()
-    """Tests that count as regressions when they do not pass."""
+    """Tests that count as regressions if they do not pass."""
     regressions: int = 1_000_000
     """Number of regressions after which the rest is left out."""
     late_s: float = math.inf
     """Wall-clock seconds after which a test is ended as late, so that others have their turn."""
     jobs: int = 1
-    """Processes that run tests at the same time, where the runner supports it."""
+    """Number of processes that run tests at the same time, if the runner supports it."""
 
     grace_s: float = 30.0
     """Extra seconds after `run_s` to end the current test and close the report; then the run is killed."""
@@ -80,11 +79,11 @@ class RunNames:
     report: str
     nonce: str
     plugins: tuple[str, ...]
-    """Module names in loading order; the reporter is last, and clears all of them away."""
+    """Module names in loading order; the reporter is last, and deletes the files of all of them."""
 
     @property
     def archive(self) -> str:
-        """The path of what the run rewrote, if it is to archive that."""
+        """The path of the archive that the run writes, if it is asked to write one."""
         return f"{self.folder}/archive"
 
     def copies(self, plugin: str) -> list[str]:
@@ -100,7 +99,7 @@ def find_site_packages(box: Sandbox, command: str) -> tuple[str, ...]:
 
 
 def run_names(site_packages: Sequence[str], *, trace: bool = False) -> RunNames:
-    """Choose the names of a run's plugins: the reporter, preceded by the tracer with `trace`."""
+    """Choose the names of a run. Its plugins are the reporter and, with `trace`, the tracer before it."""
     folder = f"/tmp/{secrets.token_hex(8)}"  # noqa: S108  # inside the sandbox, where nobody else is
     plugins = tuple(f"m{secrets.token_hex(8)}" for _ in range(2 if trace else 1))
     return RunNames(folder, tuple(site_packages), f"{folder}/{secrets.token_hex(8)}", secrets.token_hex(16), plugins)
@@ -117,9 +116,10 @@ def install_reporter(
     archives: Sequence[str] = (),
     archive: bool = False,
 ) -> None:
-    """Write the reporting plugin; it runs only the `wanted` tests, or all when there are none. `by_path`: give pytest
+    """Write the reporting plugin; it runs only the `wanted` tests, or all if there are none. `by_path`: give pytest
     their files instead of the command's selection. `part`: the index of this part, from 0, and the number of parts.
-    `archives`: paths of rewritten test files. `archive`: write one of those that are in none."""
+    `archives`: paths of rewritten test files. `archive`: write a further archive of the test files that are in none of
+    those."""
     request = run_request(names, wanted, limits, by_path=by_path) | {"part": part, "archives": archives}
     request |= {"archive": names.archive} if archive else {}
     _write_copies(box, names.copies(names.plugins[-1]), REPORTER, **request)
@@ -134,13 +134,13 @@ def install_prober(
     *,
     by_path: bool = False,
 ) -> None:
-    """Like `install_reporter`, and record values at the probes (`agent.measure.inside.watching`)."""
+    """Like `install_reporter`, but also record values at the probes (`agent.measure.inside.watching`)."""
     request = run_request(names, wanted, limits, by_path=by_path) | {"root": box.workdir, "probes": list(probes)}
     _write_copies(box, names.copies(names.plugins[-1]), [*REPORTER, "values", "notes", "watching", "prober"], **request)
 
 
 def run_request(names: RunNames, wanted: Sequence[str], limits: Limits, *, by_path: bool) -> dict[str, object]:
-    """What a program in the sandbox is asked to run."""
+    """Return the request that tells a program in the sandbox what to run, as plain data."""
     return {
         "wanted": list(wanted),
         "by_path": by_path,
@@ -154,8 +154,8 @@ def run_request(names: RunNames, wanted: Sequence[str], limits: Limits, *, by_pa
 
 
 def install_tracer(box: Sandbox, names: RunNames) -> str:
-    """Write the plugin that records executed lines, and a copy of our coverage package in case the sandbox has none.
-    Returns the path of the result, JSON: test id -> path relative to the workspace -> line numbers."""
+    """Write the plugin that records executed lines, and a copy of Ramify's coverage package in case the sandbox has
+    none. Return the path of the result, JSON: test id -> path relative to the workspace -> line numbers."""
     library, lines = f"{names.folder}/library", f"{names.folder}/lines"
     copies = names.copies(names.plugins[0])
     _write_copies(box, copies, ["tracer"], root=box.workdir, omit=OMITTED, library=library, lines=lines)
@@ -189,5 +189,5 @@ def _write_copies(box: Sandbox, folders: Sequence[str], programs: Sequence[str],
         try:
             for name, source in files.items():
                 box.write(f"{folder}/{name}.py", source)
-        except OSError:  # a read-only Python: PYTHONPATH has to do
+        except OSError:  # its site-packages are read-only: PYTHONPATH has to suffice
             continue

@@ -1,6 +1,7 @@
-"""What the runs of a base state archived of its test files (`inside.rewritten`), for the runs of other states.
+"""Archives of rewritten test files (`inside.rewritten`): runs of the base state write them, runs of other states use
+them.
 
-Invariant: only runs of the base state add to it, and only a sandbox unpacks it.
+Invariant: only runs of the base state add archives, and archives are unpacked only in a sandbox.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from agent.measure.warm.plugins import RunNames
 from sandboxes import Sandbox
 
 BYTES = 64 << 20
-"""Archives kept of one base state."""
+"""Maximum total size of the archives of one base state."""
 
 
 class Rewritten:
@@ -22,7 +23,7 @@ class Rewritten:
         self._archives: tuple[bytes, ...] = ()
 
     def write(self, box: Sandbox, names: RunNames) -> list[str]:
-        """Write the archives; returns their paths."""
+        """Write the archives into a fork; return their paths."""
         with self._lock:
             archives = self._archives
         paths = [f"{names.folder}/archive{number}" for number in range(len(archives))]
@@ -31,7 +32,7 @@ class Rewritten:
         return paths
 
     def fetch(self, box: Sandbox, names: RunNames) -> None:
-        """Keep what a run of the base state archived, if it did."""
+        """Keep the archive that a run of the base state wrote, if there is one and it fits."""
         try:
             archive = box.read(names.archive, max_bytes=BYTES)
         except OSError:

@@ -1,4 +1,4 @@
-"""pytest runs that are copied from a template instead of started: for which commands, and how to request one."""
+"""Copy pytest runs from a template instead of starting new processes: which commands allow that, and the request."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class Start(Enum):
     NEW = "new"
     """In a new process."""
     PACKAGES = "packages"
-    """Copied once pytest and its plugins are imported."""
+    """Copied from a process that has imported pytest and its plugins."""
     SESSION = "session"
-    """Copied just before the base state's session would read the first file that differs; else like PACKAGES."""
+    """Copied from a session of the base state just before it would read the first file that differs; if that is
+    impossible, like PACKAGES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ class Warm:
     def request(
         self, tests: Sequence[str], changed: Sequence[str] | None, report: str, nonce: str, limits: Limits
     ) -> bytes:
-        """The request to send to the template.
+        """Return the request to send to the template.
 
-        `changed` are the workspace files whose content differs from the base; None when more than content differs.
+        `changed` are the workspace files whose content differs from the base; None if there are other differences too.
         """
         files = None if changed is None else sorted(posixpath.join(self.workdir, path) for path in changed)
         session = {"argv": self.argv, "wanted": list(tests), "plugin": self.plugin}
@@ -60,7 +61,7 @@ class Warm:
 
 
 def find_warm(box: Sandbox, command: str) -> Warm | None:
-    """How a template runs this command; None when it is not a plain pytest command."""
+    """Return how a template runs this command; None if it is not a plain pytest command."""
     parts = split_command(command, SHELL_WORDS)
     if parts is None:
         return None
@@ -77,7 +78,7 @@ def find_warm(box: Sandbox, command: str) -> Warm | None:
 
 
 def split_command(command: str, special: re.Pattern[str]) -> tuple[dict[str, str], list[str]] | None:
-    """The variables that a simple command sets, and its words; None when it contains `special` characters."""
+    """The variables that a simple command sets, and its words; None if it contains `special` characters."""
     if special.search(command):
         return None
     try:
@@ -91,7 +92,7 @@ def split_command(command: str, special: re.Pattern[str]) -> tuple[dict[str, str
 
 
 def _script(box: Sandbox, name: str) -> tuple[str, str] | None:
-    """The path of a Python script and its interpreter; None when it is not one."""
+    """The path of a Python script and its interpreter; None if it is not one."""
     look = 'path=$(command -v "$0") && printf "%s\\n" "$path" && head -n 1 "$path"'
     found = box.exec(["/bin/sh", "-c", look, name], timeout_s=60)
     path, _, first = found.stdout.decode(errors="replace").strip().partition("\n")

@@ -1,7 +1,7 @@
-"""Which test runs may be copied from a template, and which start a new process.
+"""Decide which test runs may be copied from a template, and which start a new process.
 
-Invariant: a new process decides. Tests that end differently in a copied run of the base state are never copied again,
-and tests that were never compared are not copied.
+Invariant: if a copied run and a new process disagree, the new process is believed. Tests that end differently in a
+copied run of the base state are never copied again, and tests that were never compared are not copied.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sandboxes import TemplateLost
 log = logging.getLogger(__name__)
 
 LOSSES = 3
-"""After this many lost templates, no run is copied any more."""
+"""After this many lost templates, runs are no longer copied."""
 PAID_BACK = 5
-"""Runs in which a copy should save as much time as its comparison in the base state takes."""
+"""Number of copied runs that should together save as much time as comparing them in the base state takes."""
 
 
 class Trust:
-    """Chooses how runs start. Thread-safe. `compare` makes a copied run of some tests of the base state."""
+    """Chooses how runs start. Thread-safe. `compare` runs some tests of the base state in a copied run."""
 
     def __init__(self, baseline: Baseline, compare: Callable[[tuple[str, ...]], SuiteReport]) -> None:
         self._baseline = baseline
@@ -39,7 +39,7 @@ class Trust:
         self._losses = 0
 
     def start(self, tests: tuple[str, ...]) -> Start:
-        """How a run of these tests, or of all when none is named, starts. Only tests that run again and again get a
+        """Choose how a run of these tests, or of all if none is named, starts. Only tests that run repeatedly get a
         session of their own."""
         with self._lock:
             self._asked[tests] += 1
@@ -53,8 +53,8 @@ class Trust:
         return Start.SESSION if repeated or not tests else Start.PACKAGES
 
     def record_new_run(self, tests: tuple[str, ...], report: SuiteReport) -> None:
-        """Remember how long a run in a new process took: only its start is saved by a copy, and the comparison runs all
-        tests."""
+        """Learn from a run in a new process whether copying pays: a copy saves only the time to start, and comparing it
+        takes the time of the tests."""
         tests_s = sum(report.durations.values())
         with self._lock:
             self._pays[tests] = tests_s <= PAID_BACK * (report.duration_s - tests_s)
@@ -64,7 +64,7 @@ class Trust:
         with self._lock:
             self._distrusted.update(tests)
         if tests:
-            log.info("run in new processes from now on: %s", ", ".join(tests[:5]))
+            log.info("these tests run in new processes from now on: %s", ", ".join(tests[:5]))
 
     def lost(self, error: Exception) -> None:
         """Count a template that was lost during a run."""
@@ -74,7 +74,7 @@ class Trust:
         log.info("%s; the tests run in a new process%s", error, " from now on" if losses >= LOSSES else "")
 
     def _agree(self, tests: tuple[str, ...]) -> bool:
-        """Whether these tests end in a copied run of the base state as they did in the baseline."""
+        """Whether these tests end the same way in a copied run of the base state and in the baseline."""
         if tests not in self._agreeing:
             try:
                 outcomes = self._compare(tests).outcomes
