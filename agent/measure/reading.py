@@ -88,7 +88,7 @@ def read(data: bytes, nonce: str) -> Transcript:
     for number, line in enumerate(data.split(b"\n")[:-1]):
         seal, _, fact = line.partition(b" ")
         if seal.decode(errors="replace") != sha256(f"{nonce}{number}".encode() + fact).hexdigest():
-            transcript.doubts.append("something other than the plugin wrote to the report")
+            transcript.doubts.append("something else than the plugin wrote to the report")
             break
         _sort(transcript, loads(fact))
     return transcript

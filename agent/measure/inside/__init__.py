@@ -1,4 +1,5 @@
-"""Programs that Ramify writes into a sandbox beside the tests. They are read as text, never imported on this side."""
+"""Programs that Ramify writes into a sandbox beside the tests. Ramify itself handles them as text, and imports only a
+few of their functions."""
 
 from __future__ import annotations
 

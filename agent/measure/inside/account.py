@@ -1,7 +1,7 @@
-"""The account of a run: what is reported for each test, and whether the run may go on. Stdlib only, Python 3.8 and
+"""The account of a run: what is reported for each test, and whether the run may continue. Stdlib only, Python 3.8 and
 later.
 
-Invariant: a test that is no longer run is reported as such, with the reason.
+Invariant: a test that does not run because a limit was reached is reported as such, with the reason.
 PYTEST_DONT_REWRITE
 """
 
@@ -21,7 +21,7 @@ FAILURES = ("error", "failed", "timeout", "late")
 SHORTEST_S = 0.1
 """Seconds for a test that starts just before the run's time is up."""
 
-# Tests patch this (frozen clocks); the report must not depend on what they leave there.
+# Tests patch these functions (to freeze clocks); the report must not depend on that.
 clock, getpid = time.perf_counter, os.getpid
 
 
@@ -42,7 +42,8 @@ class Attempt:
 
 
 class Account:
-    """`request`: see `agent.measure.warm.plugins.run_request`. `error` is raised in a test that takes too long."""
+    """Reports the tests of a run and keeps its limits. `request`: see `agent.measure.warm.plugins.run_request`. `error`
+    is raised in a test that takes too long."""
 
     def __init__(self, request: dict[str, Any], channel: Channel, error: type[BaseException] = OutOfTime) -> None:
         self.say = channel.say
@@ -54,7 +55,7 @@ class Account:
         self.must_pass = frozenset(request["must_pass"])
         self.regressions_left = request["regressions"]
         self.reported: set[str] = set()
-        """The tests that ended, that there was no time for, or that were left out."""
+        """The tests that ended, were left out, or could not run for lack of time."""
         self.ended: set[str] = set()
         self.left_out: set[str] = set()
 
@@ -70,12 +71,12 @@ class Account:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the guarded code was stopped for the sake of the others, not because it exceeded its own limit."""
+        """Whether the guarded code was stopped to leave time for other tests, not because it exceeded its own limit."""
         return self.alarm.rang and (self.time_is_up or bool(clock() - self.armed_at >= self.late_s))
 
     def arm(self, *, cpu: bool = True) -> None:
-        """Give what runs now the time of one test, but no more than the run has left. Without `cpu`, only that counts.
-        A copy of the process gets its own alarm."""
+        """Start the alarm: the code that runs now has the time of one test, but no more than the run has left. Without
+        `cpu`, only the time left of the run counts. A copy of the process gets its own alarm."""
         if getpid() != self.process:
             self.alarm, self.process = Alarm(self.alarm.cpu_s, self.alarm.wall_s, self.alarm.error), getpid()
         self.alarm.rang = False
@@ -120,13 +121,14 @@ class Account:
             self.end(test, "skipped", "not run: too many tests before it ran out of time", title=title)
 
     def close(self, status: int, **facts: object) -> None:
-        """Report that the runner finished. `facts`: others, or the number of tests `collected` if it is another one."""
+        """Report that the runner finished. `facts`: further facts, or `collected` if that is not the number of reported
+        tests."""
         numbers = {"collected": len(self.reported), "tests": len(self.ended), "left_out": len(self.left_out)}
         self.say("end", exit=status, **{**numbers, **facts})
 
 
 def open_channel(request: dict[str, Any]) -> Channel:
-    """Open the report's channel and remove all traces of our files. Sets `request["root"]` to the workspace's
+    """Open the report's channel and remove all traces of Ramify's files. Sets `request["root"]` to the workspace's
     folder."""
     folder = request["folder"]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "root")) as file:
@@ -144,7 +146,8 @@ def open_channel(request: dict[str, Any]) -> Channel:
 
 
 def clean_environment(folder: str, plugins: Collection[str]) -> None:
-    """Undo what made Python and pytest find our programs, so that tests and their child processes do not see them."""
+    """Undo what made Python and pytest find Ramify's programs, so that tests and their child processes do not see
+    them."""
     if "PYTHONPATH" in os.environ:
         rest = [entry for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry != folder]
         _set("PYTHONPATH", os.pathsep.join(rest))

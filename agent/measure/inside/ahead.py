@@ -1,4 +1,4 @@
-"""What a template does in advance for every session: it imports installed packages, and keeps the byte code of other
+"""What a template does in advance for all sessions: it imports installed packages and keeps the byte code of other
 files."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .rewritten import REWRITTEN
 from .stops import is_source
 
 COMPILED: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
-"""A file's `identity` in the file system and its code, by file, as found by other processes."""
+"""By file, its `identity` in the file system and its code, as found by other processes."""
 FOUND: Dict[str, Tuple[Tuple[int, ...], Any]] = {}
 """The same, found by this process. The process does not use it itself: because file times are coarse, a file that it
 writes and imports twice may look unchanged."""
@@ -35,7 +35,7 @@ def installed(workspace: str) -> Iterator[str]:
 
 
 def import_ahead(names: List[str], workspace: str) -> None:
-    """Import these modules, unless a copy of this process that tries it fails, starts something, or imports the tested
+    """Import these modules, unless a trial in a copy of this process fails, starts threads, or imports the tested
     code."""
     new = [name for name in names if name not in sys.modules]
     trial = os.fork()
@@ -64,7 +64,7 @@ def keep_compiled(workspace: str) -> None:
         path = str(loader.path)
         if type(loader) is not SourceFileLoader or not is_source(workspace, path):
             return original(loader, name)
-        sys.audit("open", path, "rb", os.O_RDONLY)  # what it would be read for
+        sys.audit("open", path, "rb", os.O_RDONLY)  # the event that reading it would cause
         found = identity(path)
         known = COMPILED.get(path)
         if known is not None and known[0] == found:
@@ -73,22 +73,22 @@ def keep_compiled(workspace: str) -> None:
         FOUND[path] = (found, code)
         return code
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]  # pytest's tests have a loader of their own
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]  # pytest's test files have their own loader
 
 
 def identity(path: str) -> Tuple[int, ...]:
-    """What every edit changes: the status change time of a file cannot be set back. Files unpacked together share it,
-    so a link to another of them differs by its number."""
+    """Return what every edit of a file changes. Its status change time cannot be set back. Files unpacked together can
+    have the same time, so the inode number shows whether a link leads to another one."""
     facts = stat(path)
     return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def packed() -> Dict[str, Any]:
-    """What is kept, for another process; `marshal` can write it."""
+    """Return what is kept, in a form that `marshal` can write, for another process."""
     return {"rewritten": REWRITTEN, "compiled": {**COMPILED, **FOUND}}
 
 
 def unpack(kept: Dict[str, Any]) -> None:
-    """Keep what another process kept."""
+    """Also keep what another process has `packed`."""
     REWRITTEN.update(kept["rewritten"])
     COMPILED.update(kept["compiled"])

@@ -1,4 +1,4 @@
-"""The alarm that ends a test which takes too long, raised inside the test so that its results so far are not lost.
+"""The alarm that ends a test if it takes too long. It is raised inside the test, so that earlier results are not lost.
 
 PYTEST_DONT_REWRITE
 """
@@ -14,7 +14,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-# Tests patch these modules; the alarm must not depend on what they leave there.
+# Tests patch these modules; the alarm must not depend on that.
 set_timer, pack = signal.setitimer, struct.pack
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +33,7 @@ FAILURE: Any = _PYTEST.fail.Exception if _PYTEST else BaseException
 class OutOfTime(FAILURE):  # type: ignore[misc]  # known at run time
     """A test exceeded its time. A BaseException: `except Exception` does not stop it."""
 
-    __module__ = "builtins"  # messages show no name of this file
+    __module__ = "builtins"  # so that messages do not name this file
 
 
 class Alarm:
@@ -55,8 +55,8 @@ class Alarm:
             raise self.error("ran out of time")
 
     def arm(self, left_s: float = math.inf, *, cpu: bool = True) -> None:
-        """Start the alarm. `left_s`: wall-clock seconds left of the whole run, more than 0. Without `cpu`, only those
-        count."""
+        """Start the alarm. `left_s`: wall-clock seconds left of the whole run, more than 0. Without `cpu`, only this
+        limit counts."""
         self.armed = True
         if cpu:
             set_timer(signal.ITIMER_PROF, self.cpu_s, 1.0)

@@ -1,14 +1,14 @@
-// Where a reporter in node says its facts: sealed lines, as those of channel.py.
-// Law: the request is read and deleted before a test can run; nobody but the closure below knows the nonce.
+// The channel to which a reporter in node writes its facts: sealed lines, like those of channel.py.
+// Invariant: the request is read and deleted before a test can run; nobody but the closure below knows the nonce.
 "use strict";
 const { createHash } = require("node:crypto");
 const fs = require("node:fs");
 const path = require("node:path");
 
 const MESSAGE_CHARACTERS = 1500;
-const OUTSIDE = /^\s+at .*(node_modules|node:)/; // a call that is not one of the repository's
+const OUTSIDE = /^\s+at .*(node_modules|node:)/; // a call outside of the repository
 
-// What a failure says: without calls outside of the repository, cut at lines, with the end kept.
+// The message of a failure, without calls outside of the repository, cut at lines; its end is kept.
 function shown(message, root) {
   const lines = String(message || "").split(root + path.sep).join("").split("\n").filter((line) => !OUTSIDE.test(line));
   const tail = [];
@@ -27,7 +27,7 @@ function shown(message, root) {
   return [...head, ...gap, ...tail].join("\n");
 }
 
-// Opens the report where `isRunner` says that this process runs the tests; undefined elsewhere (npm is node too).
+// Opens the report if `isRunner` says that this process runs the tests; undefined otherwise (npm is node too).
 exports.open = (folder, isRunner) => {
   const file = path.join(folder, "request.json");
   if (!isRunner() || !fs.existsSync(file)) return undefined;
@@ -50,7 +50,7 @@ exports.open = (folder, isRunner) => {
   };
   say("open", {});
   return {
-    // A test of a file; a name that comes up again is another test.
+    // Reports a test of a file; a repeated name is another test.
     test(name, outcome, seconds, message) {
       const count = (seen.get(name) || 0) + 1;
       seen.set(name, count);
@@ -59,7 +59,7 @@ exports.open = (folder, isRunner) => {
       const text = shown(message, root);
       say("test", { id: count === 1 ? name : `${name} (${count})`, outcome, seconds, message: text });
     },
-    // A file that could not be run.
+    // Reports a file that could not be run.
     broken(file, message) {
       failed += 1;
       say("broken", { id: file, message: shown(message, root) });

@@ -1,4 +1,4 @@
-"""Where the plugin in the sandbox writes its facts. Stdlib only, Python 3.8 and later.
+"""The channel to which a program in the sandbox writes its facts. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -10,15 +10,15 @@ import itertools
 import json
 import os
 
-# Tests patch these modules; the report must not depend on what they leave there.
+# Tests patch these modules; the report must not depend on that.
 getpid, write_bytes, dumps = os.getpid, os.write, json.dumps
 
 
 class Channel:
     """Writes facts as lines, from the process that opened it only. Facts before that wait until it is open.
 
-    Each line is sealed with a hash of the nonce, its number and its text, so that a reader of the report cannot
-    continue it.
+    Each line is sealed with a hash of the nonce, its number and its text, so that code that can read the report cannot
+    add lines to it.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
-"""What a copied process must make its own: open files and cached data; and objects that its garbage collector can
-skip."""
+"""Prepare processes for being copied: each copy gets open files and random numbers of its own, caches are cleared, and
+the garbage collector skips imported objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from sandboxes.guest import door
 else:
-    from ramify_door import door  # put there before this program begins
+    from ramify_door import door  # put there before this program starts
 
 DESCRIPTORS = 256
 """Number of open files that are checked."""
@@ -26,7 +26,8 @@ SELDOM = (100_000, 50, 1_000)
 
 
 class FrozenImports:
-    """Exclude imported and collected objects from garbage collection: pytest would scan them five times at its end."""
+    """A plugin that excludes imported and collected objects from garbage collection, which would scan them five times
+    when pytest ends."""
 
     def __init__(self) -> None:
         self.usual = gc.get_threshold()
@@ -34,7 +35,7 @@ class FrozenImports:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """Tests run with the usual garbage collection."""
+        """Restore the usual garbage collection for the tests."""
         if gc.get_threshold() == SELDOM:
             gc.set_threshold(*self.usual)
         gc.freeze()

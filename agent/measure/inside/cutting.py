@@ -1,4 +1,4 @@
-"""Cutting long texts at lines, or else at words, with a note of what is left out. Stdlib only, Python 3.8 and later.
+"""Cut long texts at lines, or else at words, with a note of how much is left out. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -9,8 +9,8 @@ GAP = "[... %d bytes left out here%s ...]"
 
 
 def cut(text: str, limit: int, hint: str = "") -> tuple[str, int]:
-    """The head and tail of a text, about `limit` bytes, and the number of bytes left out between them. `hint` is added
-    to the note there."""
+    """Return the head and tail of a text, about `limit` bytes, and the number of bytes left out between them. `hint` is
+    added to the note there."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return text, 0
@@ -22,7 +22,7 @@ def cut(text: str, limit: int, hint: str = "") -> tuple[str, int]:
 
 
 def ending(text: str, limit: int) -> str:
-    """The tail of a text, about `limit` bytes."""
+    """Return the tail of a text, about `limit` bytes."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return text

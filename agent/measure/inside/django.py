@@ -47,23 +47,23 @@ def take_options(session: UnittestSession, jobs: int) -> None:
     original = argparse.ArgumentParser.parse_args
 
     def parse_args(parser: Any, *arguments: Any, **options: Any) -> Any:
-        found = original(parser, *arguments, **options)
-        said = vars(found)
-        name = next((each for each, other in LABELS.items() if each in said and other in said), None)
+        parsed = original(parser, *arguments, **options)
+        values = vars(parsed)
+        name = next((each for each, other in LABELS.items() if each in values and other in values), None)
         if name is not None:
             argparse.ArgumentParser.parse_args = original  # type: ignore[method-assign]
             if session.files:
-                relabel(said, name, sorted(session.files))
-            if jobs > 1 and "parallel" in said:
-                said["parallel"] = jobs
-        return found
+                relabel(values, name, sorted(session.files))
+            if jobs > 1 and "parallel" in values:
+                values["parallel"] = jobs
+        return parsed
 
     argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign, assignment]
 
 
 def build_only_wanted(session: UnittestSession, runner: Any) -> None:
-    """Create databases for the wanted tests only, and none when there is no time for any. When the time is up none is
-    removed: the machine's state is thrown away."""
+    """Create databases only for the wanted tests, and none if there is no time for any test. Once the time is up,
+    databases are not removed: the fork is thrown away."""
     original = runner.build_suite
 
     def build_suite(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -120,20 +120,20 @@ def _with_message(session: UnittestSession, original: Callable[..., None]) -> Ca
 
 
 def _remote_message(session: UnittestSession, test: Any, err: Any) -> Any:
-    """An error with the message of another, and with its outcome if an alarm rang."""
+    """Return an error that carries the message of another one, and the outcome that the test has because of it."""
     account = session.account
     outcome = "late" if account.interrupted else "timeout" if account.alarm.rang else "error"
     return RuntimeError, RuntimeError(REMOTE, outcome, session.text(test, err)), None
 
 
-def relabel(said: dict[str, Any], name: str, files: list[str]) -> None:
+def relabel(values: dict[str, Any], name: str, files: list[str]) -> None:
     """Limit the discovery of `manage.py test` without labels to those files."""
-    given = list(said[name] or ())
+    given = list(values[name] or ())
     if name == "modules" or given:
-        said[name] = [label(file, given) for file in files]
+        values[name] = [label(file, given) for file in files]
     for other in ("start_at", "start_after"):
-        if other in said:
-            said[other] = None
+        if other in values:
+            values[other] = None
 
 
 def label(file: str, given: list[str]) -> str:

@@ -1,7 +1,7 @@
-"""Whether an assertion could have failed; its text is put into copies of test files.
+"""Check whether assertions could have failed. The text of this program is put into copies of test files.
 
-A value that equals a newly created object equals everything, and an assertion that holds with a decoy, which replaces
-the expected value in the copy, cannot fail: neither proves anything. Stdlib only, Python 3.8 and later.
+A value that equals a newly created object equals everything. In the copy, a decoy replaces the expected value; an
+assertion that holds with a decoy cannot fail. Neither proves anything. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -19,7 +19,7 @@ EVERYTHING = "a value that equals everything"
 UNFAILING = "an assertion that cannot fail"
 BUILTIN = "a builtin function of the patch"
 DEPTH, MOST, TRIES = 6, 2_000, 24
-"""Limits: depth of nested values, number of values, and number of numbers or texts that a value is compared with."""
+"""Limits: the depth of nested values, the number of values, and how many numbers or texts a value is compared with."""
 COMPARISONS: Dict[str, Any] = {
     "==": lambda left, right: left == right,
     "<": lambda left, right: left < right,
@@ -37,7 +37,7 @@ class Unique:
 
 
 def other(value: Any) -> Any:
-    """A different value of the same plain type; an equal one if there is none."""
+    """Return a different value of the same plain type; the value itself if there is none."""
     kind = type(value)
     if kind is int or kind is float:
         return value + draw.randrange(10**9, 10**12)
@@ -61,22 +61,22 @@ class Assertions:
         self.named = self.words
         self.decoys: List[Any] = []
         self.special = False
-        """Whether the last seen value contains an equality of its own."""
+        """Whether the last seen value contains an object whose class defines equality."""
 
     def enter(self, words: Sequence[str], used: Sequence[str]) -> None:
-        """Start of a test with these words and builtins."""
+        """Start a test that contains these words and uses these builtins."""
         self.named = self.words.union(words)
         if any(self.is_changed(_file(getattr(builtins, name, None))) for name in used):
             self.refuse(BUILTIN)
 
     def swap(self, value: Any) -> Any:
-        """A decoy for the value, if there is one."""
+        """Return a decoy for the value; the value itself if there is none."""
         try:
             new = other(value)
             if new != value:
                 self.decoys.append(new)
                 return new
-        except Exception:  # what it holds may be of any type
+        except Exception:  # it may contain objects of any type
             pass
         return value
 
@@ -91,14 +91,14 @@ class Assertions:
         return value
 
     def failing(self, expected: Any, method: Any = None) -> Failing:
-        """A block that must fail if its expected value is a decoy, of which `self` is one. A test's own assertion
-        methods need not fail."""
+        """Return a block that must fail if its expected value is a decoy (`self` counts as one). Assertion methods that
+        the tests define themselves need not fail."""
         self.special = False
         decoyed = expected is self or any(expected is decoy for decoy in self.decoys)
         return Failing(self, decoyed and (method is None or _is_standard(method)))
 
     def refuse(self, why: str) -> None:
-        """Fail."""
+        """Fail for this reason."""
         raise RuntimeError(self.marker + why)
 
     def is_changed(self, file: str) -> bool:
@@ -106,7 +106,7 @@ class Assertions:
         return bool(file) and os.path.realpath(file).endswith(self.changed)
 
     def is_named(self, value: Any) -> bool:
-        """Whether a value may equal everything."""
+        """Whether a value may equal everything, because the test names its class or the value."""
         kind = type(value)
         file = _file(kind)
         if not file or self.is_changed(file):
@@ -119,7 +119,7 @@ class Assertions:
 
 
 class Failing:
-    """An assertion error in the copy, with its reason."""
+    """A block of the copy with an assertion, which has to fail if `wanted`."""
 
     def __init__(self, assertions: Assertions, wanted: bool) -> None:
         self.assertions, self.wanted = assertions, wanted
@@ -128,7 +128,7 @@ class Failing:
         pass
 
     def __exit__(self, kind: Optional[type], error: Optional[BaseException], trace: Optional[TracebackType]) -> bool:
-        """Go on after the failure."""
+        """Continue after a wanted failure; refuse an assertion that should have failed."""
         if kind is None and self.wanted and not self.assertions.special:
             self.assertions.refuse(UNFAILING)
         return self.wanted and kind is not None and (issubclass(kind, AssertionError) or kind.__name__ == "Failed")
@@ -204,15 +204,15 @@ def _equals_everything(value: Any) -> bool:
         twin = object.__new__(kind)
         for name in attributes:
             object.__setattr__(twin, name, Unique())
-    except Exception:  # not every class lets that be done
+    except Exception:  # not every class allows that
         return False
     return bool(attributes) and _holds("==", value, twin)
 
 
 def _holds(sign: str, left: Any, right: Any) -> bool:
-    """Whether a comparison returns True itself: for arrays and queries the result is another object."""
+    """Whether a comparison holds. For arrays and queries the result is an object, which does not count as True."""
     try:
-        said = COMPARISONS[sign](left, right)
-        return said is True or (type(said) in (int, float, str) and bool(said))
-    except Exception:  # it cannot be compared
+        result = COMPARISONS[sign](left, right)
+        return result is True or (type(result) in (int, float, str) and bool(result))
+    except Exception:  # the values cannot be compared
         return False

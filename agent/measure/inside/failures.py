@@ -1,5 +1,5 @@
-"""The message of a failure for repairing the code: the calls inside the repository as in pytest's short tracebacks, and
-the exception with its explanation. Stdlib only, Python 3.8 and later.
+"""Describe a test failure as needed to repair the code: the calls inside the repository, as in pytest's short
+tracebacks, and the exception with its explanation. Stdlib only, Python 3.8 and later.
 
 PYTEST_DONT_REWRITE
 """
@@ -27,7 +27,7 @@ RUNNERS = ("_pytest", "pytest", "pluggy", "unittest", "doctest")
 LATER = "During handling of the above exception, another one occurred:"
 CAUSED = "The above exception was the cause of this one:"
 
-# Tests patch this; what is told must not depend on what they leave there.
+# Tests patch this function; messages must not depend on that.
 realpath = os.path.realpath
 
 
@@ -51,7 +51,7 @@ class Failures:
         return cut("\n".join(earlier), EARLIER)[0] + "\n" + self.one(error, file, MOST - EARLIER)
 
     def one(self, error: BaseException, file: str, most: int) -> str:
-        """Like `of`, without the exceptions that led to it."""
+        """Like `message`, without the exceptions that led to it."""
         example = getattr(error, "example", None)
         if type(error).__name__ == "UnexpectedException" and example is not None:
             return self.doctest(error, most)
@@ -71,7 +71,7 @@ class Failures:
         return "\n".join([place, source, self.one(failure.exc_info[1], "", most)])
 
     def plain(self, text: str) -> str:
-        """A failure in someone else's words."""
+        """The message of a failure that another program has described."""
         return cut(self.shortened(text).strip("\n"), MOST)[0]
 
     def said(self, error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The program that records, in the sandbox, what each Python file of a workspace imports, defines and mentions.
+"""Record, in the sandbox, what each Python file of a workspace imports, defines and mentions.
 
 No project code is run. Its arguments are the folder to walk and the JSON file to write:
 
@@ -7,9 +7,9 @@ No project code is run. Its arguments are the folder to walk and the JSON file t
 - imports: [level, module, bound, lazy] each; `bound` is null for `import module`, else [name, as, attributes] for each
   name that is imported (`*` is one of them). For `import module` the last entry is [attributes] of the module.
 - names: top-level names bound by anything but an import.
-- exported: its `__all__` if that is literal, else null.
+- exported: the file's `__all__` if that is literal, else null.
 - mentions: strings that are dotted names of modules, a runnable package, or names of files.
-- dynamic: it imports names that only running it reveals.
+- dynamic: whether the file has imports that are known only when it runs.
 - words: alternating vocabulary index and count, for files that look like tests.
 
 Stdlib only, Python 3.8 and later.
@@ -58,7 +58,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 class Found:
-    """What is recorded of one file."""
+    """What is recorded about one file."""
 
     def __init__(self) -> None:
         self.imports: list[tuple[int, str, list[tuple[str, str]] | None, bool, str]] = []
@@ -75,7 +75,7 @@ class Found:
         self.imports.append((level, module, pairs, lazy, ""))
 
     def export(self, value: Any) -> None:
-        """Add what can be read of an expression that sets or extends `__all__`."""
+        """Add the names that can be read in an expression that sets or extends `__all__`."""
         items = value.elts if isinstance(value, (ast.List, ast.Tuple, ast.Set)) else [value]
         names = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
         self.exported = (self.exported or []) + names
@@ -90,7 +90,7 @@ class Found:
 
 
 def parsed(text: str) -> Found:
-    """Parse a source. Raises SyntaxError or ValueError when that fails."""
+    """Parse a source file. Raises SyntaxError or ValueError if that fails."""
     found = Found()
     pending = [(ast.parse(text).body, True, False)]
     while pending:
@@ -155,8 +155,8 @@ def guessed(text: str) -> Found:
         parts = [part.split() for part in names.strip("() \t").replace("\\", " ").split(",")]
         pairs = [(words[0], words[-1]) for words in parts if words and re.match(r"\w+$|\*$", words[0])]
         found.add_from(len(dots), module, pairs, bool(indent))
-    for one, other in NAME_LINE.findall(text):
-        found.names.add(one or other)
+    for defined, assigned in NAME_LINE.findall(text):
+        found.names.add(defined or assigned)
     return found
 
 
@@ -219,7 +219,7 @@ def read(path: str) -> str | None:
 
 
 def looks_like_tests(path: str, text: str) -> bool:
-    """Whether the words of a file are kept."""
+    """Whether a file looks like a test, so that its words are kept."""
     return "test" in path.lower() or TEST_TEXT.search(text) is not None
 
 
@@ -262,7 +262,7 @@ def mentions(text: str, firsts: set[str], names: set[str], runnable: set[str]) -
 
 
 def number(files: dict[str, list[Any]], counts: dict[str, Counter[str]]) -> list[str]:
-    """Replace the words of each file by numbers; returns the vocabulary."""
+    """Replace the words of each file by numbers; return the vocabulary."""
     spread: Counter[str] = Counter()
     for words in counts.values():
         spread.update(words.keys())
@@ -279,7 +279,7 @@ def number(files: dict[str, list[Any]], counts: dict[str, Counter[str]]) -> list
 
 def main(root: str, output: str) -> None:
     """Walk a folder and write the output."""
-    gc.disable()  # trees are thrown away as they come: looking for cycles takes a third of the time
+    gc.disable()  # syntax trees are thrown away at once: looking for cycles would take a third of the time
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(5000)
     with open(output, "w") as file:

@@ -1,4 +1,4 @@
-"""Which packages of the workspace the tests imported from an installed copy: a change of the workspace is not tested.
+"""Find the packages of the workspace that the tests imported from an installed copy, so that changes were not tested.
 
 Stdlib only, Python 3.8 and later.
 PYTEST_DONT_REWRITE
@@ -12,11 +12,11 @@ from typing import Dict
 
 INSTALLED = ("site-packages", "dist-packages")
 FOLDERS = ("", "src", "lib")
-"""Where a workspace has its packages."""
+"""Folders in which a workspace has its packages."""
 
 
 def copies(root: str) -> Dict[str, str]:
-    """The file of each imported module that is installed while the workspace has one of the same name."""
+    """By name, the file of each imported module that is installed although the workspace has one of the same name."""
     files = {name: getattr(module, "__file__", None) or "" for name, module in list(sys.modules.items())}
     return {
         name: file

@@ -5,7 +5,7 @@ const { open, relative } = require("./channel.cjs");
 const channel = open(__dirname, () => process.execArgv.some((word) => word === "--test"));
 
 module.exports = async function* report(source) {
-  const names = new Map(); // file -> the names that the present test lies in
+  const names = new Map(); // file -> the names of the current test and the suites around it
   for await (const { type, data } of source) {
     const file = data && data.file;
     if (type === "test:start" && file) {

@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Any, Deque, Dict, List, Optional, Set, Tuple
 
 ENDS = 3
-"""Number of first, and of last, values that are kept."""
+"""Number of values that are kept at the beginning, and at the end."""
 LINES_EACH = 3_000
 """Number of executed lines watched per function; later calls are only counted."""
 
@@ -81,7 +81,7 @@ class Function:
         self.ran: Set[int] = set()
 
     def keep(self, call: Call) -> None:
-        """The last finished call; among calls ended by the same exception, the one that raised it."""
+        """Keep the last finished call; among calls ended by the same exception, the one that raised it."""
         if call.error is None or self.last is None or self.last.error is not call.error:
             self.last = call
 
@@ -107,7 +107,7 @@ class Probe:
         self.series, self.hits, self.problem = Series(), 0, ""
         try:
             self.expression = compile(probe["expression"], "<probe>", "eval") if probe["expression"] else None
-        except SyntaxError as error:  # this Python is older than the one that looked at it before
+        except SyntaxError as error:  # this Python is older than the one that checked the expression
             self.problem = str(error)
         self.inside: List[Function] = []
         """Called functions that contain the line or have the name."""

@@ -1,7 +1,8 @@
 """The pytest plugin that reports, from inside the sandbox, how each test ended.
 
 It is written into a package of a random name, which calls `begin`. Stdlib and pytest >= 6 only, Python 3.8 and later.
-Invariant: printed text does not count. A line of the report counts with its seal, and a run with its closing line.
+Invariant: printed text does not count. A line of the report counts only with its seal, and a run only with its closing
+line.
 PYTEST_DONT_REWRITE
 """
 
@@ -38,12 +39,12 @@ NOTHING_COLLECTED = 5
 FUNCTION = re.compile(r"^[ \t]*(?:async )?def (test\w*)", re.M)
 SHARED_FILES = ("__init__.py", "conftest.py")
 REWRITING, ARCHIVING = 0.05, 0.3
-"""Share of the run's time for rewriting assertions, and where the rewritten files are kept for later runs: all files of
-SymPy take longer than a run may."""
+"""Maximum share of the run's time for rewriting assertions, and the share if the rewritten files are archived for later
+runs. Rewriting all files of SymPy takes longer than a run may."""
 
 
 class Reporter:
-    """The hooks."""
+    """The plugin's hooks."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.channel = Channel()
@@ -53,7 +54,7 @@ class Reporter:
         self.part, self.parts = request.get("part", (0, 1))
         """Which part of all files this process runs, and the number of parts."""
         self.account: Account | None = None
-        """None: the report is not open. A template has no time limit and runs no test."""
+        """None: the report is not open, as in a template, which has no time limit and runs no test."""
         self.attempt: Attempt | None = None
         self.root = ""
         self.unread_late = False
@@ -73,7 +74,7 @@ class Reporter:
         self.channel.open(request["report"], request["nonce"])
 
     def limit_rewriting(self, request: dict[str, Any]) -> None:
-        """Rewrite no test file again that is in an archive, and others only for a part of the run's time."""
+        """Reuse the rewritten test files in archives, and rewrite others only during a part of the run's time."""
         archive = request.get("archive", "")
         self.rewriter = Rewriter((ARCHIVING if archive else REWRITING) * request["run_s"], archive)
         self.rewriter.read(request.get("archives", ()))
@@ -157,8 +158,8 @@ class Reporter:
         if report.failed and call is not None and call.excinfo is not None:
             error = call.excinfo.value
             cause = error.__cause__ if isinstance(error, pytest.Collector.CollectError) else error
-            told = isinstance(cause, (ImportError, SyntaxError)) or cause is error
-            self.unread[report.nodeid] = self.text(report, cause if told else None, collector)
+            informative = isinstance(cause, (ImportError, SyntaxError)) or cause is error
+            self.unread[report.nodeid] = self.text(report, cause if informative else None, collector)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -202,7 +203,7 @@ class Reporter:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        self.attempt = Attempt(item.nodeid)  # a plugin that runs a failed test again begins here
+        self.attempt = Attempt(item.nodeid)  # a plugin that runs a failed test again starts here
         yield from self.guarded()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -227,7 +228,7 @@ class Reporter:
                 outcome, self.attempt.unexpected = "passed", True
             if outcome == "timeout" and report.passed:  # the test swallowed the alarm
                 report.outcome, report.longrepr = "failed", "ran out of time"
-            # That a set-up or a tear-down passed says nothing of the test.
+            # A set-up or tear-down that passed says nothing about the test.
             if outcome != "passed" or report.when == "call" or hasattr(report, "wasxfail"):
                 error = call.excinfo.value if call.excinfo is not None else None
                 self.attempt.learn(outcome, self.text(report, error, item) if outcome != "passed" else "")
@@ -242,7 +243,7 @@ class Reporter:
         try:
             if generic and error is not None:
                 return self.failures.message(error, str(getattr(node, "path", None) or getattr(node, "fspath", "")))
-        except Exception:  # an exception of the candidate's may break whatever looks at it
+        except Exception:  # the candidate's own exception may break code that inspects it
             pass
         return self.failures.plain(str(said) if said else "")
 
@@ -289,7 +290,7 @@ class Reporter:
         if self.attempt is not None:
             self.finish(self.attempt)
         if self.unread_late and not self.found and session.exitstatus == NOTHING_COLLECTED:
-            session.exitstatus, self.found = 0, 1  # there are tests, and there was no time to collect one
+            session.exitstatus, self.found = 0, 1  # there are tests, but there was no time to collect any
         if self.rewriter is not None:
             self.rewriter.write()
         if self.account is not None:
@@ -302,8 +303,8 @@ def _file(item: Any) -> str:
 
 
 def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> bool:
-    """Whether a test marked as a strict expected failure passed. Where that could be faked by raising unittest's own
-    exception, any failure would also make the test pass."""
+    """Whether a test marked as a strict expected failure passed. Code could fake this by raising unittest's own
+    exception, but only in a test that any failure makes pass anyway."""
     if call.excinfo is None:
         return report.when == "call" and str(report.longrepr).startswith("[XPASS(strict)]")
     said = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
@@ -324,7 +325,7 @@ def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:
 
 
 def started(request: dict[str, Any]) -> Reporter:
-    """A reporter with an open report; our files are deleted."""
+    """Return a reporter with an open report, after deleting Ramify's files."""
     for copy in request["copies"]:
         shutil.rmtree(copy, ignore_errors=True)
     clean_environment(request["folder"], request["plugins"])
@@ -335,7 +336,7 @@ def started(request: dict[str, Any]) -> Reporter:
 
 
 def first_hook(reporter: Reporter, names: Collection[str], *others: object) -> Callable[[pytest.Config], None]:
-    """The hook that registers the reporter and other plugins, and hides the modules of these names."""
+    """Return the hook that registers the reporter and other plugins, and hides the modules of these names."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(early_config: pytest.Config) -> None:

@@ -1,5 +1,5 @@
-"""The code of test files with pytest's assertions, kept so that a file is rewritten once: for a long file that takes
-longer than its tests.
+"""Keep the code of test files with pytest's rewritten assertions, so that each file is rewritten only once. For a long
+file, rewriting takes longer than its tests.
 
 Stdlib and pytest >= 6 only, Python 3.8 and later.
 PYTEST_DONT_REWRITE
@@ -20,11 +20,11 @@ from _pytest.assertion import rewrite
 REWRITTEN: Dict[str, Tuple[str, Any]] = {}
 """The digest of a file's text and its code, by file."""
 ARCHIVE_BYTES = 32 << 20
-"""What one process adds to an archive at most."""
+"""The most that one process adds to an archive."""
 
 
 class Rewriter:
-    """Does what pytest's own function does, once for each file."""
+    """Rewrites assertions as pytest's own function does, but once for each file."""
 
     def __init__(self, limit_s: float = float("inf"), archive: str = "") -> None:
         self.left_s = limit_s
@@ -34,22 +34,23 @@ class Rewriter:
         self.archived: Dict[str, bytes] = {}
         """Packed code from earlier processes, by digest."""
         self.new: Dict[str, bytes] = {}
-        """What this process adds to it."""
+        """Packed code from this process, by digest."""
         self.original: Any = getattr(rewrite, "_rewrite_test", None)
         self.version = str(getattr(rewrite, "PYC_TAIL", "")).encode()
 
     def begin(self) -> None:
-        """Take the place of pytest's function, unless that has to write byte code."""
+        """Replace pytest's function, unless it has to write byte code."""
         if self.original is not None and sys.dont_write_bytecode:
-            setattr(rewrite, "_rewrite_test", self.rewritten)  # noqa: B010  # it is nobody's but pytest's
+            setattr(rewrite, "_rewrite_test", self.rewritten)  # noqa: B010  # private to pytest
 
     def end(self) -> None:
-        """Put pytest's function back: tests of plugins rewrite files of their own."""
+        """Restore pytest's function: tests of pytest plugins rewrite files themselves."""
         if getattr(rewrite, "_rewrite_test", None) == self.rewritten:
             setattr(rewrite, "_rewrite_test", self.original)  # noqa: B010
 
     def rewritten(self, path: Any, config: Any) -> Tuple[Any, Any]:
-        """The code, preceded by what only a writer of byte code needs."""
+        """Return the code of a file. The first item of the pair would serve to write byte code; here it is always
+        None."""
         text = path.read_bytes()
         digest = hashlib.blake2b(b"%s\0%s\0%s" % (self.version, bytes(path), text)).hexdigest()
         known = REWRITTEN.get(str(path))

@@ -1,5 +1,5 @@
-"""Running a program in this process as Python itself would, and changing modules as it imports them. Stdlib only,
-Python 3.8 and later.
+"""Run a program in this process as Python itself would, and change modules when they are imported. Stdlib only, Python
+3.8 and later.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 
 def run_as_main(words: list[str]) -> int:
-    """Run a script, or with `-m` a module, with its arguments. Returns its exit status; exceptions other than
-    SystemExit get through."""
+    """Run a script, or with `-m` a module, with its arguments. Return its exit status; exceptions other than SystemExit
+    are not caught."""
     try:
         if words[0] == "-m":
             sys.argv = words[1:]

@@ -17,7 +17,7 @@ from .scripts import run_as_main
 from .stops import Request, Stopper
 
 OURS = ("ramify_door", "ramify_inside")
-"""Packages that tests do not see."""
+"""Packages that are hidden from tests."""
 
 
 class PytestSession:
@@ -29,7 +29,7 @@ class PytestSession:
         self.stops: Optional[Stopper] = None
 
     def run_from_start(self) -> NoReturn:
-        """Become a candidate's run."""
+        """Turn this process into a candidate's run."""
         clear_caches()
         reseed()
         self.reporter.start(self.request["run"])
@@ -37,7 +37,8 @@ class PytestSession:
         self._run()
 
     def run_until(self, connection: socket.socket) -> NoReturn:
-        """Become the base state's run, which is copied before it reads a changed file, or else before the tests run."""
+        """Turn this process into the base state's run, which is copied before it reads a changed file, or else before
+        the tests run."""
         self.stops = Stopper(self.workspace, connection, set(self.request["changed"]), self.reporter, self._more)
         sys.meta_path.insert(0, self.stops)
         sys.addaudithook(self.stops.notice)
@@ -49,7 +50,7 @@ class PytestSession:
                 os._exit(0)
 
     def _more(self) -> Dict[str, Any]:
-        """What later sessions can prepare in advance, if this one had to find out."""
+        """What later sessions can prepare in advance, if this session is the one that finds it out."""
         if not self.request.get("whole"):
             return {}
         return {"installed": list(installed(self.workspace)), **packed()}

@@ -1,6 +1,7 @@
-"""Where the base state's session stops: just before it would read the first file that differs.
+"""Stop the base state's session just before it would read the first file that differs.
 
-Invariant: what copies cannot share is detected. A session that leaves files or starts something is not copied.
+Invariant: whatever copies cannot share is detected. A session that leaves files behind, or starts threads, processes or
+connections, is not copied.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from .reporter import Reporter
 if TYPE_CHECKING:
     from sandboxes.guest import door
 else:
-    from ramify_door import door  # put there before this program begins
+    from ramify_door import door  # put there before this program starts
 
 Request = Dict[str, Any]
-"""What the template is asked for: the `session`, the `changed` files, and the `run`, a request to the reporter."""
+"""A request to the template: the `session`, the `changed` files, and the `run`, which is a request to the reporter."""
 STARTS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "socket.connect", "socket.bind")
 CHANGES = ("os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate", "os.utime")
 """Audit events after which a session is not copied."""
 
 
 def next_message(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, ...]]:
-    """Wait for a message; end the process when nobody can send one any more."""
+    """Wait for a message; end the process if no more messages can come."""
     try:
         return door.receive(connection)
     except EOFError:
@@ -40,8 +41,8 @@ def next_message(connection: socket.socket) -> Tuple[Dict[str, Any], Tuple[int, 
 
 
 def is_source(workspace: str, path: str) -> bool:
-    """Whether a path is in the workspace and not installed there; installed files, like all protected ones, are as in
-    the base state (`agent.measure.protection.BUILT`)."""
+    """Whether a path is in the workspace and not installed there; installed files, like all protected ones, are the
+    same as in the base state (`agent.measure.protection.BUILT`)."""
     return path.startswith(workspace + os.sep) and "site-packages/" not in path[len(workspace) :]
 
 
@@ -63,7 +64,7 @@ class Stopper:
         self.written: Set[str] = set()
         self.unfit = ""
         self.descriptors: List[int] = []
-        """All files that are open where it stops."""
+        """All files that are open when it stops."""
         self.outputs = [os.memfd_create("output") for _ in range(2)]
         for number, output in enumerate(self.outputs, 1):
             os.dup2(output, number)
@@ -80,7 +81,7 @@ class Stopper:
             self.stop(None)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Called before a module is looked at; its time and size are read long before its text."""
+        """Notice that a module is about to be read. Its time and size are read long before its text."""
         for finder in sys.meta_path if self.active else ():
             if finder is not self and type(finder).__name__ != "AssertionRewritingHook":
                 spec = finder.find_spec(name, path, target)
@@ -89,7 +90,7 @@ class Stopper:
                     return
 
     def notice(self, event: str, arguments: Tuple[Any, ...]) -> None:
-        """The audit hook."""
+        """Notice an audit event."""
         if not self.active:
             return
         if event == "open":
@@ -102,7 +103,7 @@ class Stopper:
             self.unfit = self.unfit or "%s while tests are collected" % event
 
     def opens(self, path: Any, mode: Any, flags: Any) -> None:
-        """Check a file, given by name or descriptor."""
+        """Notice that a file is opened, by name or by descriptor."""
         if isinstance(path, int):
             return
         name = os.path.abspath(os.fsdecode(path))
@@ -112,23 +113,24 @@ class Stopper:
         self.reads(name)
 
     def reads(self, path: str) -> None:
-        """A path is about to be read."""
+        """Notice that a path is about to be read, and stop if it is a changed file."""
         path = os.path.realpath(path)
         if is_source(self.workspace, path):
             if path in self.until:
                 self.stop(path)
             self.read.add(path)
 
-    # -- standing still
+    # -- stopping
 
     def stop(self, before: Optional[str]) -> None:
-        """Stop here. Returns only in copies: in candidates' runs, and where the base state's run continues."""
+        """Stop here. Returns only in copies: in candidates' runs, and in the copy that continues the base state's
+        run."""
         sys.stdout.flush()
         sys.stderr.flush()
         self.active = False
         self.descriptors = [number for number, _ in open_files()]
         clear_caches()
-        gc.freeze()  # a collection in a copy would copy every page that it looks at
+        gc.freeze()  # garbage collection in a copy would copy every memory page that it scans
         self.tell(before, self.why_unfit())
         here = os.getcwd()
         while True:
@@ -155,14 +157,15 @@ class Stopper:
         os.close(file)
 
     def why_unfit(self) -> str:
-        """What a copy would share with its siblings or lack in its own files; "" when nothing."""
+        """Return why the run cannot be copied: what copies would have to share, or would lack. "" if it can be
+        copied."""
         if threading.active_count() > 1:
             return "threads run while tests are collected"
         left = [path for path in self.written if os.path.lexists(path)]
         return self.unfit or ("%s was written while tests were collected" % left[0] if left else "")
 
     def become(self, request: Request, here: str) -> None:
-        """In the copy: become the run of a candidate."""
+        """Turn this copy into the run of a candidate."""
         self.connection.close()
         for number, output in enumerate(self.outputs, 1):
             os.write(number, door.content(output))

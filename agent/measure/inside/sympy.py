@@ -17,7 +17,7 @@ from typing import Any
 
 try:
     import pytest
-except ImportError:  # SymPy's runner is its own
+except ImportError:  # SymPy has its own runner
     pytest = None  # type: ignore[assignment]
 
 from .account import Account, clock, open_channel
@@ -41,7 +41,7 @@ realpath, relpath = os.path.realpath, os.path.relpath
 class RanOutOfTime(Exception):
     """A test exceeded its time. SymPy's loop continues only after an Exception."""
 
-    __module__ = "builtins"  # messages show no name of this file
+    __module__ = "builtins"  # so that messages do not name this file
 
 
 class EndOfFile(BaseException):
@@ -98,7 +98,7 @@ class SympySession:
     def test_file(
         self, original: Callable[..., Any], tests: Any, filename: str, *arguments: Any, **options: Any
     ) -> Any:
-        """Run one file; without time for it, only list its functions."""
+        """Run one file; if there is no time for it, only list its functions."""
         self.file, self.path, self.selected, self.current = self.relative_path(filename), filename, [], ""
         if self.account.finished:
             for name in functions_in(filename, FUNCTION):
@@ -124,7 +124,7 @@ class SympySession:
     # -- the tests
 
     def entering_test(self, original: Callable[..., Any], reporter: Any, function: Any) -> None:
-        """A test starts."""
+        """Report that a test starts."""
         if self.account.finished:
             raise EndOfFile
         original(function)
@@ -145,7 +145,7 @@ class SympySession:
         self.end(original, reporter, (exc_info,), "failed", self.text(exc_info))
 
     def test_exception(self, original: Callable[..., Any], reporter: Any, exc_info: Any) -> None:
-        """An exception in a test, or while a file is read."""
+        """Report an exception in a test, or while a file is read."""
         if self.current:
             self.end(original, reporter, (exc_info,), "error", self.text(exc_info))
         else:
@@ -183,7 +183,7 @@ class SympySession:
         """The message of a failure."""
         try:
             return self.failures.message(exc_info[1], self.path)
-        except Exception:  # an exception of the candidate's may break whatever looks at it
+        except Exception:  # the candidate's own exception may break code that inspects it
             return self.failures.plain(str(exc_info[0]))
 
     def relative_path(self, filename: str) -> str:
@@ -197,8 +197,8 @@ def _wrap(kind: Any, **own: Callable[..., Any]) -> None:
 
 
 def _around(original: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(one: Any, *arguments: Any, **options: Any) -> Any:
-        return method(functools.partial(original, one), one, *arguments, **options)
+    def call(instance: Any, *arguments: Any, **options: Any) -> Any:
+        return method(functools.partial(original, instance), instance, *arguments, **options)
 
     return call
 

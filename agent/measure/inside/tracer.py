@@ -18,7 +18,8 @@ import pytest
 
 
 class Tracer:
-    """Coverage of the workspace with a context per test; the empty context is what runs outside the tests."""
+    """Records coverage of the workspace with one context for each test, and the empty context for code outside the
+    tests."""
 
     def __init__(self, coverage: Any, request: dict[str, Any]) -> None:
         self.request = request
@@ -48,7 +49,7 @@ class Tracer:
 
 
 def find_coverage(folder: str) -> Any:
-    """The coverage package; None when this Python cannot import one."""
+    """The coverage package; None if this Python cannot import one."""
     try:
         import coverage
     except ImportError:
@@ -72,7 +73,7 @@ def begin(request: dict[str, Any]) -> Callable[[pytest.Config], Iterator[None]]:
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
         if tracer is not None:
-            early_config.known_args_namespace.no_cov = True  # pytest-cov would trace instead
+            early_config.known_args_namespace.no_cov = True  # pytest-cov would replace this tracer
             early_config.pluginmanager.register(tracer)
         yield
 

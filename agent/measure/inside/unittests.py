@@ -21,7 +21,7 @@ FIXTURES = ("_handleClassSetUp", "_handleModuleFixture", "_tearDownPreviousClass
 """Methods of a suite that call the fixtures of classes and modules."""
 
 REMOTE = "said in another process"
-"""The first argument of an error whose other arguments are the outcome and the message."""
+"""The first argument of an error from another process; its other arguments are the outcome and the message."""
 RUNNER: Any = unittest.TextTestRunner
 SUITE: Any = unittest.TestSuite
 CASE: Any = unittest.TestCase
@@ -49,7 +49,7 @@ class UnittestSession:
         """Errors of classes and modules whose set-up failed, by dotted name."""
         self.skipped: dict[str, str] = {}
         self.late: set[str] = set()
-        """Tests that there was no time for."""
+        """Classes and modules whose fixtures there was no time for, by dotted name."""
         self.before: Callable[[], None] | None = None
         """Called when the tests are known."""
         self.results: tuple[type, ...] = (ReportingResult,)
@@ -70,7 +70,7 @@ class UnittestSession:
         CASE.__call__ = self.called(CASE.__call__)
 
     def run(self, runner: Any, test: Any, original: Callable[[Any, Any], Any]) -> Any:
-        """Run the wanted ones of these tests with a reporting result."""
+        """Run those of these tests that are wanted, with a reporting result."""
         make = runner._makeResult
 
         def made() -> Any:
@@ -142,8 +142,8 @@ class UnittestSession:
         return call
 
     def out_of_time(self, name: str, kind: type, result: Any) -> None:
-        """A fixture timed out: either that of the next test's class or module, whose tests then do not run, or that of
-        the previous class."""
+        """Record that a fixture timed out: that of the next test's class or module, whose tests then do not run, or
+        that of the previous class."""
         holder = "%s.%s" % (kind.__module__, kind.__qualname__)
         if name == "_handleClassSetUp":
             kind._classSetupFailed = True  # type: ignore[attr-defined]  # where suites look
@@ -157,7 +157,8 @@ class UnittestSession:
         result.addError(HOLDER(what), sys.exc_info())
 
     def called(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Call a test so that no alarm gets out: it may ring between the parts of the test."""
+        """Return a replacement for the call of a test that catches the alarm, which may ring between the parts of the
+        test."""
 
         def call(test: Any, *arguments: Any, **options: Any) -> Any:
             try:
@@ -175,7 +176,7 @@ class UnittestSession:
             if remote is not None:
                 return remote[1]
             return self.failures.message(err[1], file_of(test))
-        except Exception:  # an exception of the candidate's may break whatever looks at it
+        except Exception:  # the candidate's own exception may break code that inspects it
             return self.failures.plain(str(err[0]))
 
 
@@ -195,7 +196,7 @@ class ReportingResult:
 
     @shouldStop.setter
     def shouldStop(self, stop: bool) -> None:  # noqa: N802
-        """Ignored: all tests run, whatever fails."""
+        """Ignore it: all tests run, whatever fails."""
 
     @property
     def failfast(self) -> bool:
@@ -203,7 +204,7 @@ class ReportingResult:
 
     @failfast.setter
     def failfast(self, fast: bool) -> None:
-        """The same."""
+        """Ignore it."""
 
     def startTest(self: Any, test: Any) -> None:  # noqa: N802
         self.attempt = Attempt(self.session.names.name(test))
@@ -257,7 +258,7 @@ class ReportingResult:
             self.broke(test, self.session.text(test, err))
 
     def broke(self: Any, test: Any, message: str) -> None:
-        """Set-up or tear-down of a class or module failed."""
+        """Record that set-up or tear-down of a class or module failed."""
         if hasattr(test, "_testMethodName"):  # of a class in another process
             what, where = "", "%s.%s" % (type(test).__module__, type(test).__qualname__)
         else:
@@ -287,7 +288,7 @@ class ReportingResult:
             self.session.skipped[_where(test)] = reason
         elif not self.attempt.test:  # Python 3.12.1 starts no test that is skipped
             self.session.account.end(self.session.names.name(test), "skipped", reason, title=title(test))
-            if self.session.parallel:  # a class that another process skipped is told as one of its tests
+            if self.session.parallel:  # if another process skips a class, it reports one of the tests
                 self.session.skipped["%s.%s" % (type(test).__module__, type(test).__qualname__)] = reason
         else:
             self.attempt.learn("skipped", reason)
@@ -312,7 +313,7 @@ class Names:
         self.seen: dict[str, int] = {}
 
     def name(self, test: Any) -> str:
-        """A repeated id is another test, for example of a class that two modules share."""
+        """Return the id of a test. A repeated id is another test, for example of a class that two modules share."""
         return numbered(self.known(test), self.seen)
 
     def known(self, test: Any) -> str:
@@ -358,7 +359,7 @@ class Program(PROGRAM):  # type: ignore[misc]  # as above
             super().createTests(*arguments, **options)
         for file in self.missing():
             self.test.addTests(self.testLoader.loadTestsFromName(_dotted(file)))
-        if self.missing():  # in what another file makes
+        if self.missing():  # another file creates them
             self.testNames = names
             super().createTests(*arguments, **options)
 
@@ -409,7 +410,7 @@ def narrow(suite: Any, keep: Callable[[Any], bool]) -> bool:
 
 
 def _held(suite: Any) -> Any:
-    """The list inside a suite; None for a test."""
+    """The list of tests in a suite; None for a test."""
     held = getattr(suite, "subsuites", None)
     return held if held is not None else getattr(suite, "_tests", None)
 
@@ -418,7 +419,7 @@ def title(test: Any) -> str:
     """The first line of a test's documentation."""
     try:
         return str(test.shortDescription() or "")
-    except Exception:  # the candidate's own
+    except Exception:  # from the candidate's own code
         return ""
 
 
@@ -439,7 +440,7 @@ def _remote_error(err: Any) -> tuple[str, str] | None:
 
 
 def _may_hold(name: str, files: frozenset[str]) -> bool:
-    """Whether a dotted name may be a test in one of these files; a name without a known file may."""
+    """Whether a dotted name may be a test in one of these files; a name without a known file may be one, too."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         path = realpath(os.path.join(*parts[:end]))

@@ -1,4 +1,4 @@
-"""Any value in a few characters. Stdlib only, Python 3.8 and later.
+"""Show any value in a few characters. Stdlib only, Python 3.8 and later.
 
 Invariant: no size, loop or error of a value affects the test. Built-in values are shown without running their code; for
 others `__repr__` is called, with a time limit.
@@ -39,11 +39,11 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class TooSlow(BaseException):
-    """A value takes too long. Not an Exception, which the value's own code may swallow."""
+    """Showing a value takes too long. This is not an Exception, because the value's own code could swallow that."""
 
 
 class Values:
-    """Shows values. A type whose `__repr__` took too long once is not asked again."""
+    """Shows values. If the `__repr__` of a type took too long once, it is not called again."""
 
     def __init__(self) -> None:
         self.armed = False
@@ -64,11 +64,12 @@ class Values:
         return self.guarded(lambda: self.text(value), lambda: self._slow_one(value))
 
     def text(self, value: object) -> str:
-        """Like `show`, but errors and timeouts get through."""
+        """Like `show`, but errors and timeouts are not caught."""
         return self._cut(self._text(value, DEPTH))
 
     def guarded(self, find: Callable[[], str], late: Callable[[], str], timeout_s: float = TIMEOUT_S) -> str:
-        """The result of a function of the tested code, or how it failed; only the test's own alarm gets through."""
+        """Return the result of a function that may run tested code, or how it failed. Only the test's own alarm is not
+        caught."""
         try:
             return self._timed(find, timeout_s)
         except OutOfTime:

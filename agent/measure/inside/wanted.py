@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-# Tests patch this module; what is collected after one that did must not depend on it.
+# A test may patch this module; what is collected afterwards must not depend on that.
 realpath, is_link = os.path.realpath, os.path.islink
 
 

@@ -2,9 +2,9 @@
 
 Invariant: a copy continues only from a point where nothing that differs in its workspace has been read. The installed
 packages, and what unchanged modules of the workspace did, are the same for every candidate. So a run of the base state
-is stopped just before it would read the first changed file, and the candidate's run is copied from there. Where that is
-impossible (added or removed files, a session that writes files or starts processes), the run starts anew from the
-imported packages.
+is stopped just before it would read the first changed file, and the candidate's run is copied from there. If that is
+impossible (added or removed files, a session that writes files or starts processes), the run starts from the point
+where only packages are imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .stops import Request, next_message
 if TYPE_CHECKING:
     from sandboxes.guest import door
 else:
-    from ramify_door import door  # put there before this program begins
+    from ramify_door import door  # put there before this program starts
 
 TIMEOUT_S = 120.0
 """Time limit for the base state's session to reach the point where it is stopped."""
@@ -36,7 +36,7 @@ KEPT = 8
 
 
 def begin(workspace: str) -> None:
-    """Act as the template on the connection it was started with. Never returns, except in copies, at their end."""
+    """Serve as the template on the connection that this process was started with. Never returns."""
     connection = socket.socket(fileno=door.SOCKET)
     keep_compiled(workspace)
     Rewriter().begin()
@@ -95,7 +95,7 @@ class TemplateProcess:
         self.looked_at: Set[str] = set()
 
     def serve(self) -> NoReturn:
-        """Serve copies forever."""
+        """Serve requests for copies until the connection closes."""
         while True:
             facts, descriptors = next_message(self.connection)
             order = door.order_of(facts, descriptors)
@@ -114,7 +114,7 @@ class TemplateProcess:
             connection.close()
 
     def source(self, request: Request) -> Optional[Stopped]:
-        """The stopped session to copy the run from; None: the run starts anew."""
+        """Return the stopped session to copy the run from; None: it starts from the imported packages."""
         key = json.dumps(request["session"])
         if request["changed"] is None:
             return None
@@ -130,7 +130,7 @@ class TemplateProcess:
         return best
 
     def look_ahead(self, key: str, request: Request) -> None:
-        """Let one session run to its end, to do in advance what every later one would do."""
+        """Let one session run until its tests are collected, and do in advance what every later one would do."""
         self.looked_at.add(key)
         whole = self.further(None, key, {**request, "changed": [], "whole": True})
         if whole is not None:

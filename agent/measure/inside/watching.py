@@ -1,5 +1,4 @@
-"""What is recorded of one test while it runs: the values at probes, and the last call of each function of the
-workspace.
+"""Watch one test while it runs: record the values at probes, and the last call of each function of the workspace.
 
 Only the test's own thread is watched. Stdlib only, Python 3.8 and later.
 PYTEST_DONT_REWRITE
@@ -34,14 +33,14 @@ UNSEEN = (ModuleType, type, type(len), type(lambda: None))
 INSTALLED = ("site-packages", "dist-packages")
 RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-# Tests patch this; what is watched must not depend on what they leave there.
+# Tests patch this function; what is watched must not depend on that.
 clock = time.perf_counter
 
 Trace = Optional[Callable[[FrameType, str, Any], Any]]
 
 
 class Watch:
-    """Watches one test. Without probes, all functions of the workspace that it calls."""
+    """Watches one test: the probes, or without probes all functions of the workspace that it calls."""
 
     def __init__(self, root: str, probes: List[Dict[str, Any]]) -> None:
         self.root = os.path.realpath(root)
@@ -57,11 +56,11 @@ class Watch:
     # -- the trace function
 
     def enter(self, frame: FrameType, event: str, arg: Any) -> Trace:
-        """At each call of a function, wherever it is."""
+        """Handle the call of a function, wherever it is defined."""
         try:
             path = self.path(frame.f_code.co_filename)
             return self.entered(frame, path) if path else None
-        except TooSlow:  # it came too late for the value that it was meant for
+        except TooSlow:  # the alarm for a value that was shown in the meantime
             return None
 
     def path(self, filename: str) -> str:
@@ -100,7 +99,7 @@ class Watch:
         return frame if frame.f_code.co_flags & RESUMED else None
 
     def function(self, path: str, code: CodeType) -> Optional[Function]:
-        """The record of a function; None when there are too many."""
+        """Return the record of a function; None if there are too many."""
         known = self.functions.get(code)
         if known is None and len(self.functions) < FUNCTIONS:
             fitting = [probe for probe in self.probes if probe.fits(path, code)]
@@ -122,7 +121,7 @@ class Watch:
         return found
 
     def evaluate(self, probe: Probe, frame: FrameType) -> None:
-        """The probe, just before its line runs."""
+        """Evaluate a probe just before its line runs."""
         probe.hits += 1
         if probe.hits > HITS_EACH or probe.problem:
             return
@@ -180,7 +179,7 @@ class Frame:
         """Whether the changes of each line are recorded."""
 
     def trace(self, frame: FrameType, event: str, arg: Any) -> Trace:
-        """At each line of the call, and at its end."""
+        """Handle a line of the call, or its end."""
         watch, function = self.watch, self.function
         watch.events += 1
         function.seen = watch.events
@@ -191,7 +190,7 @@ class Frame:
                 self.leave(frame, arg)
             elif event == "exception":
                 self.call.error = arg[1]
-        except TooSlow:  # it came too late for the value that it was meant for
+        except TooSlow:  # the alarm for a value that was shown in the meantime
             pass
         return self.trace
 
