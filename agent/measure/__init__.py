@@ -1,4 +1,4 @@
-"""Running a task's tests and reporting each result, in a way that candidate code cannot manipulate."""
+"""Run a task's tests and report each result, in a way that candidate code cannot manipulate."""
 
 from __future__ import annotations
 

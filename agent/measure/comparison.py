@@ -1,4 +1,4 @@
-"""Comparing the test results of a state with those of the base state."""
+"""Compare the test results of a state with those of the base state."""
 
 from __future__ import annotations
 

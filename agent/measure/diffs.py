@@ -26,7 +26,7 @@ class FilePatch:
     link: bool = False
     """Whether the file becomes a symbolic link; its text is then the target."""
     new: bool = False
-    """Whether the file was not there before."""
+    """Whether the patch creates the file."""
 
 
 def parse(patch: bytes) -> list[FilePatch]:

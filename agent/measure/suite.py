@@ -1,4 +1,4 @@
-"""One run of a task's tests in a scratch fork.
+"""Run a task's tests in a scratch fork.
 
 Invariant: everything outside the workspace, and every protected file in it, is as in the base state.
 """
@@ -29,7 +29,7 @@ GENEROUS = Limits(cpu_s=20, wall_s=120, run_s=600, timeouts=1_000_000)
 """Limits for a suite that has never run."""
 
 MORE_TIMEOUTS = 3
-"""A run is cut short when this many more tests time out than in the base state."""
+"""A run is cut short if this many more tests time out than in the base state."""
 
 NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 _Found = tuple[tuple[str, ...], Warm | None, Rewritten]

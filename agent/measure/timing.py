@@ -1,4 +1,4 @@
-"""Timing: how long test runs of a task may take."""
+"""How long test runs of a task may take."""
 
 from __future__ import annotations
 

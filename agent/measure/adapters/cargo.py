@@ -32,7 +32,8 @@ def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Lim
 
 
 def read(output: RunOutput) -> Transcript:
-    """Ids are `crate::path of the target::module::test`; for doctests, `crate::doc::file - documented item`."""
+    """Read the output of the command. Ids are `crate::path of the target::module::test`; for doctests,
+    `crate::doc::file - documented item`."""
     transcript = Transcript()
     complete = True
     for target, lines in _targets(terminal_text(output.report.decode(errors="replace"))):

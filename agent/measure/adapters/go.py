@@ -28,8 +28,8 @@ def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Lim
 
 
 def read(output: RunOutput) -> Transcript:
-    """Ids are `package::Test/subtest`. A package that failed although none of its tests did counts as broken, with all
-    its tests."""
+    """Read the output of the command. Ids are `package::Test/subtest`. A package that failed although none of its tests
+    did counts as broken, with all its tests."""
     transcript, packages = Transcript(), dict[str, _Package]()
     for event in read_events(output.report.decode(errors="replace")):
         transcript.opened = True

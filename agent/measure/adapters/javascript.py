@@ -1,8 +1,8 @@
 """JavaScript: node's own runner, jest and vitest, with Ramify's reporter, which seals the results.
 
 The reporter is loaded through NODE_OPTIONS, so it works for `npm test` too. It reads its request and deletes it before
-the runner loads the candidate's first file; a build step before that could read them. The seal protects the report, not
-the runner: tests share a process with the tested code, which could change `assert`, send the runner messages from a
+the runner loads the candidate's first file; an earlier build step could read the request. The seal protects the report,
+not the runner: tests share a process with the tested code, which could change `assert`, send the runner messages from a
 worker, or break out of jest's sandbox. A patch that shows signs of that is refused.
 """
 

@@ -1,8 +1,8 @@
 """JUnit XML, as Maven's surefire, Gradle and many others write it, usually one file per class.
 
-A build tool writes its files to the workspace, not the test process; older files are removed first. The candidate's
-code could write more of them: a test with different results in two files is refused, and the build tool notices a test
-process that ends early.
+These files are written to the workspace by the build tool, not by the test process; older ones are removed first. The
+candidate's code could write more of them, but a test with different results in two files is refused, and the build tool
+notices if the test process ends early.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUITES = ("testsuites", "testsuite")
 
 
 def read(output: RunOutput) -> Transcript:
-    """Ids are `class::name`, as with `--from-junit`."""
+    """Read the XML files. Ids are `class::name`, as with `--from-junit`."""
     transcript = Transcript()
     for path, data in sorted({**output.gathered, "the report": output.report}.items()):
         try:

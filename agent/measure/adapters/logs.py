@@ -94,7 +94,7 @@ def invocation(names: RunNames, command: str, wanted: Sequence[str], limits: Lim
 
 
 def _read(parser: str, output: RunOutput) -> Transcript:
-    """Ids are the names in the log."""
+    """Read the log. Ids are the names in it."""
     text = output.report.decode(errors="replace")
     transcript, plain = Transcript(), terminal_text(text)
     for test, outcome in parse(parser, text).items():

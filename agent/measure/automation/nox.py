@@ -27,14 +27,14 @@ VALUED = ("-p", "--python", "--pythons", "--envdir", "--default-venv-backend", "
 
 
 def sessions(
-    box: Sandbox, program: Sequence[str], given: Sequence[str], env: Mapping[str, str]
+    box: Sandbox, program: Sequence[str], arguments: Sequence[str], env: Mapping[str, str]
 ) -> Iterator[ToolSession]:
     """The requested sessions, in order; without names, the file's default sessions.
 
     Raises:
         NotUnderstood: the command line or the noxfile is too complex.
     """
-    names, file, posargs = _parsed_arguments(given)
+    names, file, posargs = _parsed_arguments(arguments)
     names = names or [name for name in re.split(r"[,\s]+", env.get("NOXSESSION", "")) if name]
     try:
         module = syntax_tree(box.read(file, max_bytes=1 << 20))
@@ -52,9 +52,9 @@ def sessions(
         yield ToolSession(tuple(interpreter.calls), _folder(box, name))
 
 
-def _parsed_arguments(given: Sequence[str]) -> tuple[list[str], str, list[str]]:
+def _parsed_arguments(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
     """The names of sessions, the noxfile, and the words after `--`."""
-    words, posargs = list(given), list[str]()
+    words, posargs = list(arguments), list[str]()
     if "--" in words:
         at = words.index("--")
         words, posargs = words[:at], words[at + 1 :]
@@ -88,8 +88,8 @@ def _functions(module: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def _name(decorator: ast.expr) -> str:
-    given = decorator.keywords if isinstance(decorator, ast.Call) else []
-    named = next((each.value for each in given if each.arg == "name"), None)
+    keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+    named = next((each.value for each in keywords if each.arg == "name"), None)
     return named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else ""
 
 
@@ -211,8 +211,8 @@ class _Interpreter:
 
     def _record_run(self, call: ast.Call) -> None:
         words = [_text(word) for argument in call.args for word in self._spread(argument)]
-        given = next((each.value for each in call.keywords if each.arg == "env"), None)
-        env = self._value(given) if given is not None else {}
+        expression = next((each.value for each in call.keywords if each.arg == "env"), None)
+        env = self._value(expression) if expression is not None else {}
         if not isinstance(env, dict):
             raise NotUnderstood(ast.unparse(call)[:80])
         if words:

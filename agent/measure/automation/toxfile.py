@@ -203,7 +203,7 @@ def _applicable(value: str, factors: set[str]) -> Iterator[str]:
 
 
 def _applies(condition: str, factors: set[str]) -> bool:
-    """Whether one alternative has all its factors, and none of those with a `!`."""
+    """Whether for one of the alternatives, all its factors are set and all those with a `!` are not."""
     return any(
         all((factor.removeprefix("!") in factors) != factor.startswith("!") for factor in alternative.split("-"))
         for alternative in _expanded(condition)
@@ -267,8 +267,8 @@ def _words(command: Any, placeholders: _Placeholders) -> list[str]:
             case str():
                 words.append(placeholders.fill(each))
             case {"replace": "posargs", **others} if set(others) <= {"default", "extend"}:
-                given = placeholders.context.posargs
-                words += given if given is not None else _defaults(others.get("default", []), placeholders)
+                values = placeholders.context.posargs
+                words += values if values is not None else _defaults(others.get("default", []), placeholders)
             case {"replace": "env", "name": str(name), **others} if set(others) <= {"default"}:
                 words.append(placeholders.context.variables.get(name, str(others.get("default", ""))))
             case _:

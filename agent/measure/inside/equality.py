@@ -81,7 +81,7 @@ class Assertions:
         return value
 
     def see(self, value: Any, sign: str = "==") -> Any:
-        """Check a value that is about to be compared with `sign`, on the right side of `in`."""
+        """Check a value that is about to be compared by `sign`; with `in`, it is on the right side."""
         for each in _leaves([value]) if sign in ("==", "in") else ():
             self.special = self.special or _is_special(type(each))
             if _is_special(type(each)) and _equals_everything(each) and not self.is_named(each):

@@ -15,7 +15,8 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 from .cutting import cut
 
 MOST = 1_500
-"""Approximate limits in bytes: a message; the exception's own text; one line of it; exceptions that led to it."""
+"""Approximate limits in bytes: of a message, of the exception's own text, of one line of that, and of the exceptions
+that led to it."""
 ERROR, LINE, EARLIER = 900, 400, 500
 SOURCE_CHARACTERS = 160
 ENDS = 6
@@ -55,9 +56,9 @@ class Failures:
         example = getattr(error, "example", None)
         if type(error).__name__ == "UnexpectedException" and example is not None:
             return self.doctest(error, most)
-        said = "\n".join(("E   " + line).rstrip() for line in self.said(error).split("\n"))
-        calls = [*self.calls(self.entries(error.__traceback__, file)), *self.misspelt(error)]
-        parts = [cut("\n".join(calls), max(most - len(said), most // 3))[0], said]
+        explanation = "\n".join(("E   " + line).rstrip() for line in self.own_text(error).split("\n"))
+        calls = [*self.calls(self.entries(error.__traceback__, file)), *self.syntax_error_place(error)]
+        parts = [cut("\n".join(calls), max(most - len(explanation), most // 3))[0], explanation]
         held = _group(error)[:GROUPED]
         parts.extend("E   One of them:\n" + self.one(each, file, most // GROUPED) for each in held)
         return "\n".join(part for part in parts if part)
@@ -74,14 +75,14 @@ class Failures:
         """The message of a failure that another program has described."""
         return cut(self.shortened(text).strip("\n"), MOST)[0]
 
-    def said(self, error: BaseException) -> str:
+    def own_text(self, error: BaseException) -> str:
         """The exception's own text."""
         if isinstance(error, SyntaxError) and error.filename:
             return "%s: %s" % (type(error).__name__, error.msg)
         lines = "".join(traceback.format_exception_only(type(error), error)).rstrip("\n")
         return cut("\n".join(cut(line, LINE)[0] for line in self.shortened(lines).split("\n")), ERROR)[0]
 
-    def misspelt(self, error: BaseException) -> List[str]:
+    def syntax_error_place(self, error: BaseException) -> List[str]:
         """The place of a syntax error."""
         if not isinstance(error, SyntaxError) or not error.filename:
             return []

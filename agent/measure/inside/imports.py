@@ -1,6 +1,6 @@
 """Record, in the sandbox, what each Python file of a workspace imports, defines and mentions.
 
-No project code is run. Its arguments are the folder to walk and the JSON file to write:
+No project code is run. The program's arguments are the folder to walk and the JSON file to write:
 
     {"files": {path: [imports, names, exported, mentions, dynamic, words]}, "vocabulary": [...], "left_out": n}
 

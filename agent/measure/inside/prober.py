@@ -20,7 +20,7 @@ TESTS = 10
 
 
 class Prober:
-    """The hooks."""
+    """The plugin's hooks."""
 
     def __init__(self, request: dict[str, Any], reporter: Reporter) -> None:
         self.request, self.reporter = request, reporter

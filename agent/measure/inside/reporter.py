@@ -235,17 +235,17 @@ class Reporter:
 
     def text(self, report: Any, error: BaseException | None = None, node: Any = None) -> str:
         """The message of a failure."""
-        said = report.longrepr
-        if isinstance(said, tuple):  # skipped: where, and why
-            return str(said[-1])
-        generic = not said or type(said).__name__ in TRACEBACKS or type(error).__name__ == "UnexpectedException"
+        shown = report.longrepr
+        if isinstance(shown, tuple):  # skipped: where, and why
+            return str(shown[-1])
+        generic = not shown or type(shown).__name__ in TRACEBACKS or type(error).__name__ == "UnexpectedException"
         generic = generic or isinstance(error, (ImportError, SyntaxError))
         try:
             if generic and error is not None:
                 return self.failures.message(error, str(getattr(node, "path", None) or getattr(node, "fspath", "")))
         except Exception:  # the candidate's own exception may break code that inspects it
             pass
-        return self.failures.plain(str(said) if said else "")
+        return self.failures.plain(str(shown) if shown else "")
 
     def judge(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
         raised, rang = call.excinfo, self.account is not None and self.account.alarm.rang
@@ -307,16 +307,16 @@ def _is_unexpected_pass(item: pytest.Item, report: pytest.TestReport, call: pyte
     exception, but only in a test that any failure makes pass anyway."""
     if call.excinfo is None:
         return report.when == "call" and str(report.longrepr).startswith("[XPASS(strict)]")
-    said = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
+    message = str(call.excinfo.value) if isinstance(call.excinfo.value, pytest.fail.Exception) else ""
     owners = (getattr(item, "obj", None), getattr(item, "cls", None))
     marked = any(getattr(owner, "__unittest_expecting_failure__", False) for owner in owners)
-    return marked and said.startswith("Unexpected success")
+    return marked and message.startswith("Unexpected success")
 
 
 def _is_timeout(error: BaseException) -> bool:
     """Whether the failure comes from the alarm, or from a plugin that ends slow tests."""
-    said = str(error) if isinstance(error, pytest.fail.Exception) else ""
-    return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", said) is not None
+    message = str(error) if isinstance(error, pytest.fail.Exception) else ""
+    return isinstance(error, OutOfTime) or re.match(r"Timeout \(?>", message) is not None
 
 
 def begin(request: dict[str, Any]) -> Callable[[pytest.Config], None]:

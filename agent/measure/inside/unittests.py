@@ -181,7 +181,8 @@ class UnittestSession:
 
 
 class ReportingResult:
-    """A mixin, first among a result's classes, that reports tests. A failure stays a failure, whatever follows."""
+    """A mixin that reports tests; it comes first among the base classes of a result. A failure stays a failure,
+    whatever follows."""
 
     session: UnittestSession
 
@@ -343,7 +344,7 @@ class Names:
 
 
 class Program(PROGRAM):  # type: ignore[misc]  # as above
-    """unittest's program, which imports only the files of wanted tests where possible."""
+    """unittest's program, which imports only the files of wanted tests if possible."""
 
     session: UnittestSession
 
@@ -435,8 +436,8 @@ def _where(holder: Any) -> str:
 
 def _remote_error(err: Any) -> tuple[str, str] | None:
     """The outcome of a test in another process, and its message."""
-    said = err[1].args if isinstance(err[1], RuntimeError) else ()
-    return (str(said[1]), str(said[2])) if len(said) == 3 and said[0] == REMOTE else None
+    arguments = err[1].args if isinstance(err[1], RuntimeError) else ()
+    return (str(arguments[1]), str(arguments[2])) if len(arguments) == 3 and arguments[0] == REMOTE else None
 
 
 def _may_hold(name: str, files: frozenset[str]) -> bool:

@@ -100,8 +100,8 @@ class Values:
 
     def _named(self, error: BaseException) -> str:
         name = type.__getattribute__(type(error), "__name__")
-        said = error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else ""
-        return "%s: %s" % (name, said[:TEXT_CHARACTERS]) if said else str(name)
+        message = error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else ""
+        return "%s: %s" % (name, message[:TEXT_CHARACTERS]) if message else str(name)
 
     def _slow_one(self, value: object) -> str:
         kind = type(value)

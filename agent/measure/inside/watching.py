@@ -24,7 +24,7 @@ TRACED_S = 10.0
 FUNCTIONS = 2_000
 """Maximum number of functions recorded."""
 REPORTED = 12
-"""Functions reported with more than their name."""
+"""Number of functions that are reported with more than their names."""
 EXPRESSION_S = 2.0
 """Time limit for one evaluation of an expression."""
 NAMES = 12
@@ -69,8 +69,8 @@ class Watch:
         if known is None:
             real = os.path.realpath(filename)
             inside = real.startswith(self.root + os.sep) and filename.endswith(".py")
-            theirs = inside and not any(part in real for part in INSTALLED)
-            known = self.paths[filename] = os.path.relpath(real, self.root).replace(os.sep, "/") if theirs else ""
+            of_project = inside and not any(part in real for part in INSTALLED)
+            known = self.paths[filename] = os.path.relpath(real, self.root).replace(os.sep, "/") if of_project else ""
         return known
 
     def entered(self, frame: FrameType, path: str) -> Trace:

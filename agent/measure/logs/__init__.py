@@ -33,7 +33,8 @@ LINE_CHARACTERS = 2000
 """Longer lines are ignored: no runner writes them."""
 
 Parser = Callable[[str], Iterable[tuple[str, Outcome]]]
-"""Yields every test in a text, in order, with repetitions. The text has no colours, except for `COLOURED`."""
+"""Yields every test in a text, in order, with repetitions. The text has no colours, except for `COLOURED`. The
+docstring of a parser says how it names tests."""
 
 PARSERS: Mapping[str, Parser] = {
     "pytest": python.pytest,

@@ -86,7 +86,7 @@ def _up_to_error(text: str, begin: int) -> tuple[str, int] | None:
 
 
 def p5js(text: str) -> Ends:
-    """Mocha's list: suites and name on a line each, indented ever deeper, up to a colon."""
+    """Mocha's list: suites and name on a line each, every line indented deeper than the one before, up to a colon."""
     plain = _without_tags("\n".join(_without_json(text)))
     end = 0
     while item := P5_ITEM.search(plain, end):

@@ -1,4 +1,4 @@
-"""Copy pytest runs from a template instead of starting new processes: which commands allow that, and the request."""
+"""Find the pytest commands whose runs can be copied from a template, and build the requests for such runs."""
 
 from __future__ import annotations
 
