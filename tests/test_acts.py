@@ -250,7 +250,7 @@ def turns_of(provider, repo, policy, known=lambda step: None):
     unasked = SimpleNamespace(tested=lambda *_: pytest.fail("no test"), submitted=lambda *_: pytest.fail("no submit"))
     host = SimpleNamespace(
         position=lambda box, steps: Position(None, (), 0, (), steps, box),
-        review=lambda steps: unasked,
+        feedback=lambda steps: unasked,
         ends_after=lambda turns: False,
         known_state=known,
         show_values=lambda state, wanted: pytest.fail("no values"),

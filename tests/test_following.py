@@ -35,7 +35,7 @@ class Seen:
         self.flying: list[str] = []
         self.done: list[tuple[str, int | None]] = []
 
-    def start(self) -> str:
+    def next_expansion(self) -> str:
         made = f"{len(self.ended)}/{'-'.join(sorted(self.flying))}"[-40:]
         self.flying.append(made)
         self.begun += 1
@@ -62,7 +62,7 @@ def searched(orders: list[tuple[str, int]], workers: int) -> tuple[Seen, list[Sc
             since = seen.begun = flights[-1].begun if flights else 0
         while len(numbers) < workers and (what != "begin" or len(numbers) <= which):
             number = seen.begun
-            numbers[number] = seen.start()
+            numbers[number] = seen.next_expansion()
         if what == "end" and numbers:
             number = sorted(numbers)[which % len(numbers)]
             flights.append(ScheduleEntry(number, seen.begun, since, cut=which or None))
@@ -81,7 +81,7 @@ def test_every_choice_begins_after_the_same_and_beside_the_same_and_ends_alike(o
 
 def test_where_nothing_can_be_begun_what_is_to_be_done_again_waits_for_the_next_time():
     class Over(Seen):
-        def start(self) -> None:
+        def next_expansion(self) -> None:
             return None
 
     order = [(ScheduleEntry(0, 1, 0),)]
@@ -91,8 +91,8 @@ def test_where_nothing_can_be_begun_what_is_to_be_done_again_waits_for_the_next_
 
 def test_of_a_search_that_has_parted_only_what_is_there_is_done_again():
     class Short(Seen):
-        def start(self) -> str | None:
-            return super().start() if self.begun < 2 else None
+        def next_expansion(self) -> str | None:
+            return super().next_expansion() if self.begun < 2 else None
 
     short, order = Short(), list(schedule([ScheduleEntry(1, 4, 0), ScheduleEntry(3, 5, 0), ScheduleEntry(0, 5, 0)]))
     follow(order, short)
