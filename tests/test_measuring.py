@@ -491,7 +491,7 @@ def test_the_pythons_of_a_base_state_are_looked_for_once(lab: Lab) -> None:
 
 def test_options_that_pytest_does_not_know_are_named_with_the_remedy(provider, tmp_path):
     lab = Lab(provider, tmp_path, {"calc.py": CALC, "test_calc.py": TESTS}, f"{PYTEST} --cov=calc --cov-branch")
-    with pytest.raises(MeasureError, match=r"does not know: --cov=calc --cov-branch; install .* --setup 'pip install"):
+    with pytest.raises(MeasureError, match=r"does not recognise: --cov=calc --cov-branch; .* --setup 'pip install"):
         lab.measurer()
 
 
