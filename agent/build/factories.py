@@ -162,9 +162,7 @@ def foresight_of(settings: Settings, models: Callable[[str], Model]) -> Foresigh
     if settings.prior == "policy":
         return None
     if settings.primary_model is None:
-        raise ConfigError(
-            f"prior={settings.prior} asks a model, and there is none: name one with --model MODEL (setting: policy)"
-        )
+        raise ConfigError(f"prior={settings.prior} needs a model: name one with --model MODEL (setting: policy)")
     return (Foresight if settings.prior == "model" else SiblingRanking)(models(settings.primary_model))
 
 

@@ -29,7 +29,7 @@ class Clade:
     as a measurement of 0 (virtual loss). The pooling and the posterior are those of the Huxley-Goedel Machine
     (arXiv 2510.21614; `tree.py` and `hgm.py` of metauto-ai/HGM), which draws for all nodes of the tree at once. The
     descent is our own: it draws along one path. A node has at most `width * log2(1 + n)` expansions while its clade has
-    n nodes, so that a selection costs little more in a large tree than in a small one.
+    n nodes, so that the cost of a selection grows slowly with the tree.
 
     Expanding and measuring again are separate choices, as in HGM. A tree of n nodes, those in flight included, is
     expanded while `m ** alpha >= n - 1` with m measurements begun; else a node is measured again, and the draws of that
